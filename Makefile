@@ -1,0 +1,46 @@
+# make test   everything a change must pass: set-up, lint, types, tests
+# make demo   set-up, then the whole pipeline on the embedded demo corpus
+# make bench  the benchmarks: ratios measured in one run
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+TORCH := 2.13.0
+BIN := $(VENV)/bin
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+
+.PHONY: setup test lint types pytest demo bench clean
+
+setup: $(VENV)/.installed
+
+# Without a GPU the small CPU build of torch is asked for first. pip finds it where it is configured to look for PyTorch's
+# own CPU wheels; elsewhere the default build is installed, which works on CPUs too.
+$(VENV)/.installed: pyproject.toml
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	@if command -v nvidia-smi >/dev/null 2>&1; then $(BIN)/pip install -q "torch==$(TORCH)"; \
+	else $(BIN)/pip install -q "torch==$(TORCH)+cpu" 2>/dev/null || $(BIN)/pip install -q "torch==$(TORCH)"; fi
+	$(BIN)/pip install -q -e ".[dev]"
+	$(BIN)/pip check
+	@touch $@
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+pytest: setup
+	$(BIN)/pytest
+
+test: lint types pytest
+
+demo: setup
+	$(BIN)/vina run --store demo-store
+	$(BIN)/vina tables --store demo-store
+
+bench: setup
+	$(BIN)/pytest tests/benchmarks --override-ini addopts="-q -s"
+
+clean:
+	rm -rf $(VENV) demo-store build *.egg-info

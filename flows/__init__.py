@@ -1,0 +1,1 @@
+"""What runs in which order, on which worker, and the command `vina`. Prefect lives here and nowhere else."""

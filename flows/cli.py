@@ -1,0 +1,214 @@
+"""The command `vina`. Exit codes: 0 done, 1 failed, 2 the command or the SQL is wrong, 130 interrupted.
+
+Prefect is imported by `vina run` alone: the commands that read the store answer at once.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from flows import sql_prompt
+from storage import QueryError, SchemaError, Store, StoreError
+from storage.catalogue import Catalogue
+from storage.schemas import PROVENANCE, TABLES, schema_of
+from storage.views import VIEWS
+from tasks.catalogue import summarise
+
+DEFAULT_STORE = "vina-store"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run, and turn a user's mistake into one line and an exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("vina: interrupted", file=sys.stderr)
+        return 130
+    except (QueryError, SchemaError) as error:
+        print(f"vina: {error}", file=sys.stderr)
+        return 2
+    except (ValueError, OSError) as error:
+        print(f"vina: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vina",
+        description="Ground the steps of instructional articles in how-to videos.",
+        epilog="Exit codes: 0 done, 1 failed, 2 the command or the SQL is wrong, 130 interrupted.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, work: object, text: str, example: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.add_argument(
+            "--store",
+            metavar="URI",
+            default=os.environ.get("VINA_STORE") or DEFAULT_STORE,
+            help=f"a folder or s3://bucket/prefix (default: VINA_STORE, else ./{DEFAULT_STORE})",
+        )
+        command.set_defaults(command=work)
+        return command
+
+    run = add("run", _run, "run the pipeline in this process", "vina run --store s3://bucket/prefix --stages catalogue")
+    run.add_argument("--stages", metavar="A,B", help="only these stages, in the pipeline's order (default: all)")
+    run.add_argument("--run-id", metavar="ID", help="name of the run in the table `runs` (default: made of the time)")
+
+    tables = add("tables", _tables, "list the tables and what they hold", "vina tables")
+    tables.add_argument("--json", action="store_true", help="for scripts")
+
+    describe = add("describe", _describe, "explain the columns of a table", "vina describe pseudo_labels")
+    describe.add_argument("table", metavar="TABLE", help="one of: " + ", ".join(TABLES))
+
+    sql = add(
+        "sql",
+        _sql,
+        "ask the store in SQL, read-only; with no query: a prompt",
+        'vina sql "SELECT round, avg(score) FROM pseudo_labels GROUP BY round" --format csv',
+    )
+    sql.add_argument("query", nargs="?", metavar="QUERY", help="one SELECT; features_v3 is version 3 of features")
+    sql.add_argument("--format", choices=sql_prompt.FORMATS, default="table", help="default: table")
+    sql.add_argument("--output", type=Path, metavar="FILE", help="write the answer here")
+
+    gc = add("gc", _gc, "delete files that only old versions and dead writers use", "vina gc --older-than 24 --dry-run")
+    gc.add_argument(
+        "--older-than",
+        type=_hours,
+        default=24,
+        metavar="HOURS",
+        help="keep what was in use this recently (default 24; 0 would take a running writer's files)",
+    )
+    gc.add_argument("--dry-run", action="store_true", help="say what would go, delete nothing")
+    return parser
+
+
+def _hours(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of hours")
+    return int(text)
+
+
+def _existing(uri: str) -> Store:
+    store = Store(uri)
+    if store.location.is_s3:
+        store.location.check()
+    elif not Path(store.uri).is_dir():
+        raise StoreError(f"there is no store at {store.uri}: make one with `vina run`, or name another with --store")
+    return store
+
+
+def _run(options: argparse.Namespace) -> int:
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "60")
+    from flows.full_pipeline import choose_stages, vina
+
+    stages = options.stages.split(",") if options.stages else None
+    choose_stages(stages)
+    Store(options.store).location.check()
+    run_id = vina(store=options.store, stages=stages, run_id=options.run_id)
+    print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
+    return 0
+
+
+def _tables(options: argparse.Namespace) -> int:
+    summary = summarise(_existing(options.store))
+    if options.json:
+        print(json.dumps(summary, indent=1))
+        return 0
+    grid = Grid("table", "rows", "shards", "size", "version", "last run", "what it holds")
+    for column in grid.columns[1:5]:
+        column.justify = "right"
+    for row in summary:
+        version, last_run = row.get("version"), row.get("last_run")
+        counts = (
+            f"{row['rows']:,}",
+            f"{row['shards']:,}",
+            _size(row["bytes"]),
+            "" if version is None else str(version),
+        )
+        grid.add_row(row["table"], *counts, last_run or "", escape(row["problem"] or row["comment"]))
+    console = _console()
+    console.print(grid)
+    for view in VIEWS:
+        console.print(f"view {view.name}: {view.comment}", markup=False)
+    return 1 if any(row["problem"] for row in summary) else 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    schema = schema_of(options.table)
+    console = _console()
+    grid = Grid("column", "type", "unit", "meaning")
+    for column in schema.columns + PROVENANCE:
+        grid.add_row(
+            column.name, column.type_name + (", may be null" if column.optional else ""), column.unit, column.comment
+        )
+    console.print(f"{schema.name}, schema version {schema.version}: {schema.comment}", markup=False)
+    console.print(f"partitioned by {', '.join(schema.partition_by)}", markup=False)
+    console.print(grid)
+    snapshot = Store(options.store).table(schema.name).snapshot()
+    console.print(
+        f"{snapshot.num_rows:,} rows in {len(snapshot.shards):,} shards, {_size(snapshot.num_bytes)}, version"
+        f" {snapshot.version if snapshot.version >= 0 else 'none yet'}; shards by run:",
+        markup=False,
+    )
+    by_run: dict[str, int] = {}
+    for shard in snapshot.shards:
+        by_run[shard.written_by] = by_run.get(shard.written_by, 0) + 1
+    for run_id, count in sorted(by_run.items()):
+        console.print(f"  {run_id}: {count:,}", markup=False)
+    return 0
+
+
+def _sql(options: argparse.Namespace) -> int:
+    with Catalogue(_existing(options.store)) as catalogue:
+        if options.query is None:
+            return sql_prompt.prompt(catalogue, options.format)
+        sql_prompt.answer(catalogue, options.query, options.format, options.output)
+    return 0
+
+
+def _gc(options: argparse.Namespace) -> int:
+    total = 0
+    for table in _existing(options.store).tables():
+        names = table.gc(options.older_than, options.dry_run)
+        total += len(names)
+        for name in names:
+            print(f"{table.name}/{name}")
+    print(f"{total} files {'would be' if options.dry_run else 'were'} deleted")
+    return 0
+
+
+def _console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _size(num_bytes: int) -> str:
+    size = float(num_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Where a store is: a local folder or `s3://bucket/prefix`, and the three clients that reach it.
+
+pyarrow reads and writes data files, deltalake the tables' logs, boto3 other objects. All three are given one answer
+to the questions of endpoint, region, credentials, time-outs and retries: boto3's, which follows the usual AWS
+variables and files. Credentials that expire (roles) are left to each client to find, so that each can renew them.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import boto3
+import pyarrow.fs as pafs
+from botocore.config import Config
+from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError
+
+from storage.errors import StoreError
+
+CONNECT_TIMEOUT_S = 10
+
+
+def _request_timeout_s() -> int:
+    return int(os.environ.get("VINA_S3_TIMEOUT_S", "60"))
+
+
+def _max_attempts() -> int:
+    return int(os.environ.get("AWS_MAX_ATTEMPTS", "5"))
+
+
+@dataclass(frozen=True)
+class Location:
+    """A parsed store address. `root` is the folder, or `bucket/prefix`, without a trailing slash."""
+
+    uri: str
+    root: str
+    is_s3: bool
+
+    @classmethod
+    def parse(cls, uri: str | Path) -> "Location":
+        """Parse a path, a file:// address or an s3:// address."""
+        text = str(uri).strip()
+        if not text:
+            raise StoreError("the store's address is empty: give a folder or s3://bucket/prefix")
+        parts = urlparse(text)
+        if parts.scheme == "s3":
+            root = f"{parts.netloc}/{parts.path.strip('/')}".rstrip("/")
+            if not parts.netloc:
+                raise StoreError(f"store {text!r} names no bucket: write s3://bucket/prefix")
+            return cls(f"s3://{root}", root, True)
+        if parts.scheme == "file":
+            text = unquote(parts.path)
+        elif "://" in text:
+            raise StoreError(f"store {text!r}: only folders and s3://bucket/prefix are known")
+        path = Path(text).expanduser().absolute()
+        if path.exists() and not path.is_dir():
+            raise StoreError(f"store {path} is a file: give a folder or s3://bucket/prefix")
+        return cls(str(path), str(path), False)
+
+    @property
+    def bucket(self) -> str:
+        """The S3 bucket."""
+        return self.root.partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """The part of the root behind the bucket, with a slash at its end unless it is empty."""
+        prefix = self.root.partition("/")[2]
+        return f"{prefix}/" if prefix else ""
+
+    @cached_property
+    def client(self) -> Any:
+        """The boto3 S3 client."""
+        config = Config(
+            retries={"max_attempts": _max_attempts(), "mode": "standard"},
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=_request_timeout_s(),
+        )
+        try:
+            return boto3.session.Session().client("s3", config=config)
+        except (BotoCoreError, ValueError) as error:
+            raise StoreError(f"store {self.uri}: cannot set up S3: {error}") from error
+
+    @cached_property
+    def filesystem(self) -> pafs.FileSystem:
+        """The pyarrow file system that holds the data files."""
+        if not self.is_s3:
+            return pafs.LocalFileSystem()
+        endpoint = urlparse(self.client.meta.endpoint_url)
+        keys = self.static_keys()
+        return pafs.S3FileSystem(
+            access_key=keys.get("access_key"),
+            secret_key=keys.get("secret_key"),
+            session_token=keys.get("token"),
+            region=self.client.meta.region_name,
+            scheme=endpoint.scheme,
+            endpoint_override=endpoint.netloc,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            request_timeout=_request_timeout_s(),
+            retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_max_attempts()),
+        )
+
+    @cached_property
+    def delta_options(self) -> dict[str, str]:
+        """The storage options of deltalake. Commits are conditional writes: two writers cannot both win."""
+        if not self.is_s3:
+            return {}
+        endpoint, timeout_s = self.client.meta.endpoint_url, _request_timeout_s()
+        keys = self.static_keys()
+        options = {
+            "aws_endpoint_url": endpoint,
+            "aws_region": self.client.meta.region_name,
+            "aws_access_key_id": keys.get("access_key"),
+            "aws_secret_access_key": keys.get("secret_key"),
+            "aws_session_token": keys.get("token"),
+            "allow_http": str(endpoint.startswith("http://")).lower(),
+            "conditional_put": "etag",
+            "connect_timeout": f"{CONNECT_TIMEOUT_S}s",
+            "timeout": f"{timeout_s}s",
+            "max_retries": str(_max_attempts() - 1),
+            "retry_timeout": f"{timeout_s * _max_attempts()}s",
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+    def check(self) -> None:
+        """Fail early, and clearly, if the bucket cannot be reached."""
+        if not self.is_s3:
+            return
+        try:
+            self.client.head_bucket(Bucket=self.bucket)
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "?")
+            reason = {"404": "the bucket does not exist", "403": "access is denied: check the credentials"}.get(
+                code, code
+            )
+            raise StoreError(f"store {self.uri}: {reason}") from error
+        except BotoCoreError as error:
+            raise StoreError(f"store {self.uri} cannot be reached: {error}") from error
+
+    def static_keys(self) -> dict[str, str]:
+        """Credentials that do not expire, if that is what boto3 finds."""
+        credentials = boto3.session.Session().get_credentials()
+        if credentials is None or isinstance(credentials, RefreshableCredentials):
+            return {}
+        frozen = credentials.get_frozen_credentials()
+        return {name: value for name, value in frozen._asdict().items() if value and name != "account_id"}

@@ -1,0 +1,136 @@
+"""Whole objects beside the tables: videos, checkpoints, reports. A key appears complete or not at all.
+
+On disk an object is written under a unique name and renamed; on S3 an upload is atomic by itself.
+"""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from boto3.exceptions import S3UploadFailedError
+from botocore.exceptions import BotoCoreError, ClientError
+
+from storage.errors import MissingFileError, StoreError
+from storage.location import Location
+
+
+class Objects:
+    """The objects of a store, below its folder `objects`."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+
+    def uri(self, key: str) -> str:
+        """The full address of an object."""
+        return f"{self._location.uri}/objects/{_checked(key)}"
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write an object, replacing it if it exists; returns its address."""
+        uri = self.uri(key)
+        if self._location.is_s3:
+            with _s3_errors(uri):
+                self._location.client.put_object(Bucket=self._location.bucket, Key=self._key(key), Body=data)
+        else:
+            with _whole_file(Path(uri)) as partial:
+                partial.write_bytes(data)
+        return uri
+
+    def upload(self, key: str, path: Path) -> str:
+        """Copy a local file of any size into the store, in constant memory; returns the object's address."""
+        uri = self.uri(key)
+        if not path.is_file():
+            raise StoreError(f"{path} is not a file: nothing to store as {uri}")
+        if self._location.is_s3:
+            with _s3_errors(uri):
+                self._location.client.upload_file(str(path), self._location.bucket, self._key(key))
+        else:
+            with _whole_file(Path(uri)) as partial:
+                shutil.copyfile(path, partial)
+        return uri
+
+    def get(self, key: str) -> bytes:
+        """Read an object whole."""
+        uri = self.uri(key)
+        if not self._location.is_s3:
+            try:
+                return Path(uri).read_bytes()
+            except OSError as error:
+                raise MissingFileError(f"object {uri} cannot be read: {error.strerror}") from error
+        with _s3_errors(uri):
+            answer = self._location.client.get_object(Bucket=self._location.bucket, Key=self._key(key))
+            return bytes(answer["Body"].read())
+
+    def download(self, key: str, path: Path) -> Path:
+        """Copy an object to a local file, which appears complete or not at all."""
+        uri = self.uri(key)
+        if not self._location.is_s3 and not Path(uri).is_file():
+            raise MissingFileError(f"object {uri} does not exist")
+        with _whole_file(path) as partial:
+            if self._location.is_s3:
+                with _s3_errors(uri):
+                    self._location.client.download_file(self._location.bucket, self._key(key), str(partial))
+            else:
+                shutil.copyfile(uri, partial)
+        return path
+
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """The keys that begin with a prefix, sorted."""
+        if not self._location.is_s3:
+            root = Path(self._location.root) / "objects"
+            found = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+            yield from sorted(k for k in found if k.startswith(prefix) and not k.endswith(".partial"))
+            return
+        base = f"{self._location.prefix}objects/"
+        with _s3_errors(f"{self._location.uri}/objects/{prefix}"):
+            pages = self._location.client.get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=self._location.bucket, Prefix=base + prefix):
+                yield from (entry["Key"][len(base) :] for entry in page.get("Contents", []))
+
+    def delete(self, key: str) -> None:
+        """Remove an object; one that does not exist is no error."""
+        uri = self.uri(key)
+        if self._location.is_s3:
+            with _s3_errors(uri):
+                self._location.client.delete_object(Bucket=self._location.bucket, Key=self._key(key))
+        else:
+            Path(uri).unlink(missing_ok=True)
+
+    def _key(self, key: str) -> str:
+        return f"{self._location.prefix}objects/{key}"
+
+
+@contextmanager
+def _whole_file(target: Path) -> Iterator[Path]:
+    """A unique path to write to, which takes the target's place at the end if nothing failed."""
+    partial = target.with_name(f".{uuid.uuid4().hex}.partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        partial.replace(target)
+    except OSError as error:
+        raise StoreError(f"{target} was not written: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _s3_errors(uri: str) -> Iterator[None]:
+    """Turns S3's errors into the store's, naming the object."""
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "?")
+        if code in ("404", "NoSuchKey"):
+            raise MissingFileError(f"object {uri} does not exist") from error
+        raise StoreError(f"object {uri}: S3 answered {code}: {error}") from error
+    except (BotoCoreError, S3UploadFailedError) as error:
+        raise StoreError(f"object {uri}: {error}") from error
+
+
+def _checked(key: str) -> str:
+    plain = key and "\\" not in key and not any(ord(character) < 32 for character in key)
+    if not plain or any(part in ("", ".", "..") for part in key.split("/")):
+        raise StoreError(f"object key {key!r} is not a plain relative path such as checkpoints/run-1/last.pt")
+    return key

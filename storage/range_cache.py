@@ -1,0 +1,85 @@
+"""A local cache of byte ranges of remote files that never change, with a size limit. Processes may share its folder.
+
+Ranges, not files: a training epoch takes videos in random order, and to fetch a whole shard for one video would
+read a hundred times too much. The oldest ranges go first; the limit is overshot by a sixteenth a process at most.
+"""
+
+import hashlib
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from storage.errors import StoreError
+
+
+class RangeCache:
+    """`folder` is made if it is missing; `limit_bytes` is what it may hold."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        if limit_bytes <= 0:
+            raise StoreError(f"a cache of {limit_bytes} bytes can hold nothing: give a positive limit")
+        self.folder, self.limit_bytes = folder, limit_bytes
+        self.hits = self.misses = 0
+        self._lock = threading.Lock()
+        self._since_scan = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self._trim()
+
+    @classmethod
+    def from_environment(cls) -> "RangeCache":
+        """The cache in VINA_CACHE (default: the user's cache folder), of VINA_CACHE_GB gigabytes (default 20)."""
+        folder = os.environ.get("VINA_CACHE") or Path("~/.cache/vina").expanduser()
+        gigabytes = os.environ.get("VINA_CACHE_GB", "20")
+        try:
+            return cls(Path(folder), int(float(gigabytes) * 1e9))
+        except ValueError as error:
+            raise StoreError(f"VINA_CACHE_GB={gigabytes!r} is not a positive number of gigabytes") from error
+
+    def read(self, name: str, offset: int, length: int, fetch: Callable[[int, int], bytes]) -> bytes:
+        """The bytes of a range, from the cache or from `fetch(length, offset)`."""
+        path = self.folder / hashlib.sha256(f"{name}:{offset}:{length}".encode()).hexdigest()
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            data = b""
+        if len(data) == length:
+            self.hits += 1
+            return data
+        self.misses += 1
+        data = fetch(length, offset)
+        self._keep(path, data)
+        return data
+
+    def _keep(self, path: Path, data: bytes) -> None:
+        partial = self.folder / f".{uuid.uuid4().hex}.partial"
+        try:
+            partial.write_bytes(data)
+            partial.replace(path)
+        except OSError:
+            partial.unlink(missing_ok=True)  # a full disk costs speed, not the run
+            return
+        with self._lock:
+            self._since_scan += len(data)
+            if self._since_scan >= self.limit_bytes // 16:
+                self._trim()
+
+    def _trim(self) -> None:
+        """Remove the oldest ranges until the rest is within fifteen sixteenths of the limit."""
+        self._since_scan = 0
+        entries = []
+        for entry in os.scandir(self.folder):
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue  # another process trims too
+            entries.append((status.st_mtime, status.st_size, Path(entry.path)))
+        room = self.limit_bytes - self.limit_bytes // 16
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= room:
+                return
+            path.unlink(missing_ok=True)
+            total -= size

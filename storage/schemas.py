@@ -1,0 +1,294 @@
+"""Every table of the store: version, columns, types, units, a comment each. Nothing is inferred from data.
+
+A table's `partition_by` columns name its partitions (a backbone, a run and its round, ...). A shard is written whole
+into one partition, and a rerun replaces its own shards only. Times are seconds from the start of the video. A row
+that speaks of *second s* speaks of the interval [s, s + 1).
+Three columns that every table has say where a row comes from: PROVENANCE.
+A change to a table's columns raises its version; a store written with another version is refused, never guessed at.
+"""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from storage.errors import SchemaError
+
+STRING, INT, LONG, FLOAT, BOOL = pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.bool_()
+TIME = pa.timestamp("us", tz="UTC")
+SCORES = pa.list_(pa.float32())
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `vector` names the float type packed into the bytes of a vector column."""
+
+    name: str
+    type: pa.DataType
+    comment: str
+    unit: str = ""
+    optional: bool = False
+    vector: str | None = None
+
+    @property
+    def type_name(self) -> str:
+        """The type as a person would say it."""
+        if self.vector:
+            return f"vector of {self.vector}"
+        return f"list of {self.type.value_type}" if pa.types.is_list(self.type) else str(self.type)
+
+
+def _vector(name: str, dtype: str, comment: str) -> Column:
+    return Column(name, pa.binary(), comment, vector=dtype)
+
+
+PROVENANCE = (
+    Column("_shard", STRING, "the shard within the partition: the unit of work and of commit"),
+    Column("_fingerprint", STRING, "hash of the configuration, input versions and code version behind the shard"),
+    Column("_written_by", STRING, "the run that wrote the shard: runs.run_id"),
+)
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """A table's name, version, meaning, columns and partitions. `key` is the column that random access looks up."""
+
+    name: str
+    version: int
+    comment: str
+    columns: tuple[Column, ...]
+    partition_by: tuple[str, ...]
+    key: str | None = None
+    arrow: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        fields = [
+            pa.field(c.name, c.type, nullable=c.optional, metadata={"comment": c.comment, "unit": c.unit})
+            for c in self.columns + PROVENANCE
+        ]
+        object.__setattr__(self, "arrow", pa.schema(fields))
+
+    @property
+    def log_columns(self) -> tuple[str, ...]:
+        """The columns that are constant in a file, and that the table's log therefore knows too."""
+        return self.partition_by + tuple(c.name for c in PROVENANCE)
+
+    def cast(self, rows: pa.Table, constants: dict[str, str | int]) -> pa.Table:
+        """Rows in exactly this schema, the constant columns filled in; a SchemaError says what does not fit."""
+        expected = {c.name for c in self.columns} - set(constants)
+        given = set(rows.column_names)
+        if problem := _difference(expected, given):
+            raise SchemaError(f"table {self.name}: {problem}; `vina describe {self.name}` lists its columns")
+        arrays = []
+        for column in self.arrow:
+            if column.name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[column.name], column.type), len(rows)))
+                continue
+            array = rows.column(column.name)
+            try:
+                array = array.cast(column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise SchemaError(f"table {self.name}, column {column.name}: {error}") from error
+            if array.null_count and not column.nullable:
+                raise SchemaError(
+                    f"table {self.name}, column {column.name}: {array.null_count} nulls where none may be"
+                )
+            arrays.append(array)
+        return pa.table(arrays, schema=self.arrow)
+
+
+def _difference(expected: set[str], given: set[str]) -> str:
+    parts = []
+    if missing := sorted(expected - given):
+        parts.append(f"missing columns {', '.join(missing)}")
+    if unknown := sorted(given - expected):
+        parts.append(f"unknown columns {', '.join(unknown)}")
+    return "; ".join(parts)
+
+
+_VIDEO = Column("video_id", STRING, "the data set's own id of the video, taken as it is")
+_ARTICLE = Column("article_id", STRING, "the article (in HowTo100M's words: the task)")
+_RUN = Column("run_id", STRING, "the run these rows belong to: runs.run_id")
+_ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
+_SOURCE = Column("source", STRING, "the importer that brought the row: howto100m, crosstask, demo, ...")
+_BENCHMARK = Column("benchmark", STRING, "crosstask, htstep, htm-align, ...")
+_BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
+_MODEL = Column("model", STRING, "name or path of the sentence-embedding model")
+
+
+def _start(comment: str, optional: bool = False) -> Column:
+    return Column("start_s", FLOAT, comment, "s", optional)
+
+
+def _end(comment: str, optional: bool = False) -> Column:
+    return Column("end_s", FLOAT, comment, "s", optional)
+
+
+_ALL = (
+    TableSchema("videos", 1, "every video the store has heard of", (
+        _SOURCE,
+        _VIDEO,
+        Column("task_id", STRING, "the task that the data set's metadata names", optional=True),
+        Column("category_1", STRING, "broad category in the data set's metadata", optional=True),
+        Column("category_2", STRING, "narrow category in the data set's metadata", optional=True),
+        Column("rank", INT, "rank of the video among the search results for its task", optional=True),
+        Column("duration_s", FLOAT, "length of the video", "s", optional=True),
+        Column("uri", STRING, "where the video file is, if there is one", optional=True),
+    ), ("source",), key="video_id"),
+    TableSchema("narrations", 1, "what is said in each video, one row a sentence", (
+        _SOURCE,
+        _VIDEO,
+        Column("row", INT, "position of the sentence in the video's spoken order, from 0"),
+        Column("text", STRING, "the sentence"),
+        _start("when the sentence begins, by speech recognition"),
+        _end("when the sentence ends, by speech recognition"),
+    ), ("source",), key="video_id"),
+    TableSchema("articles", 1, "how-to articles; a variation of an article is an article of its own", (
+        _SOURCE,
+        _ARTICLE,
+        Column("title", STRING, "the title, without its method number"),
+        Column("variation", STRING, "the method or variation within the title", optional=True),
+    ), ("source",), key="article_id"),
+    TableSchema("steps", 1, "the ordered steps of each article", (
+        _SOURCE,
+        _ARTICLE,
+        Column("row", INT, "position of the step in the article, from 0"),
+        Column("step_id", STRING, "the data set's own id of the step"),
+        Column("headline", STRING, "the step in one sentence"),
+        Column("paragraph", STRING, "the step's explanation", optional=True),
+    ), ("source",), key="article_id"),
+    TableSchema("annotations", 1, "ground truth of every benchmark: one row a segment, or a narration", (
+        _BENCHMARK,
+        _VIDEO,
+        Column("task_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
+        Column("step_id", STRING, "steps.step_id of the step shown; none for narrations", optional=True),
+        Column("narration_row", INT, "position of the narration in its video; none for steps", optional=True),
+        Column("text", STRING, "the step's headline or the narration"),
+        _start("when it begins to be seen; none where it is not alignable", optional=True),
+        _end("when it is no longer seen; none where it is not alignable", optional=True),
+        Column("alignable", BOOL, "whether the text is seen in the video at all"),
+        Column("split", STRING, "train, validation, test, ... as the data set says"),
+    ), ("benchmark",), key="video_id"),
+    TableSchema("features", 1, "one vector a second of video, and how it was made", (
+        _BACKBONE,
+        _VIDEO,
+        Column("second", INT, "the vector describes [second, second + 1)", "s"),
+        _vector("vector", "float16", "the network's output"),
+        Column("fps", FLOAT, "frames a second taken from the video; none if not known", "1/s", optional=True),
+        Column("frames_per_clip", INT, "frames the network sees for one vector; none if not known", optional=True),
+        Column("stride_s", FLOAT, "time between the beginnings of two clips", "s"),
+        Column("layer", STRING, "the layer the vector is read from, e.g. mixed_5c"),
+        Column("value_range", STRING, "range of the pixel values, e.g. [0, 1]; none if not known", optional=True),
+        Column("weights_sha256", STRING, "hash of the weights' file, or random:SEED; none if not known", optional=True),
+    ), ("backbone",), key="video_id"),
+    TableSchema("sentence_embeddings", 1, "one row a distinct text", (
+        _MODEL,
+        Column("text_sha256", STRING, "hash of the text"),
+        Column("text", STRING, "the narration or title"),
+        _vector("vector", "float32", "the unit-length embedding"),
+    ), ("model",), key="text_sha256"),
+    TableSchema("votes", 1, "for each video the articles its narrations voted for, best first", (
+        _MODEL,
+        _VIDEO,
+        Column("rank", INT, "1 is the winner; ties: more votes, then higher similarity_sum, then smaller id"),
+        _ARTICLE,
+        Column("votes", INT, "narrations whose most similar title is this article's"),
+        Column("similarity_sum", FLOAT, "sum of the cosine similarities of those narrations"),
+        Column("num_narrations", INT, "narrations of the video"),
+    ), ("model",), key="video_id"),
+    TableSchema("pairs", 1, "which article each video is trained with", (
+        Column("selection", STRING, "metadata, top1 or random_top5"),
+        _VIDEO,
+        _ARTICLE,
+        Column("rank", INT, "the article's rank among the votes; none for metadata", optional=True),
+        Column("confidence", FLOAT, "vote margin over the next article as a share of the narrations", optional=True),
+    ), ("selection",), key="video_id"),
+    TableSchema("pseudo_labels", 1, "every candidate segment a teacher proposed, kept or not", (
+        _RUN,
+        _ROUND,
+        _VIDEO,
+        _ARTICLE,
+        Column("step_row", INT, "steps.row of the step"),
+        Column("peak_s", INT, "second with the highest score", "s"),
+        Column("score", FLOAT, "the score there (cosine similarity)"),
+        _start("first second of the segment"),
+        _end("end of the segment's last second"),
+        Column("kept", BOOL, "whether the student is trained on it"),
+        Column("reason", STRING, "why it was kept or dropped, e.g. 'score below gamma'"),
+        Column("gamma", FLOAT, "the threshold the score was held against"),
+        Column("matrix", STRING, "the alignment matrix it was read from: SV or F"),
+        Column("teacher", STRING, "the model that made it: a checkpoint's name"),
+    ), ("run_id", "round"), key="video_id"),
+    TableSchema("alignments", 1, "alignment matrices, one row a text row", (
+        _RUN,
+        _ROUND,
+        Column("matrix", STRING, "SV, NV, SN, SNV or F"),
+        _VIDEO,
+        Column("text_row", INT, "row of the step (or narration, in NV) within the video's list"),
+        Column("scores", SCORES, "one score a second (one a narration, in SN)"),
+    ), ("run_id", "round", "matrix"), key="video_id"),
+    TableSchema("predictions", 1, "what a model says about a benchmark's videos", (
+        _RUN,
+        _BENCHMARK,
+        Column("method", STRING, "the model or baseline, e.g. vina, tan-lc, uniform"),
+        _VIDEO,
+        Column("label", STRING, "the step_id, or the narration's row"),
+        Column("peak_s", INT, "second with the highest score", "s"),
+        _start("begin of the detected segment; none if the protocol asks for a second only", optional=True),
+        _end("end of the detected segment; none if the protocol asks for a second only", optional=True),
+        Column("score", FLOAT, "confidence, higher is surer"),
+    ), ("run_id", "benchmark", "method"), key="video_id"),
+    TableSchema("metrics", 1, "every number, with the protocol that gave it", (
+        _RUN,
+        _BENCHMARK,
+        Column("protocol", STRING, "name of the protocol, e.g. htstep-r1"),
+        Column("protocol_version", INT, "version of the protocol's implementation"),
+        Column("method", STRING, "the model or baseline"),
+        Column("metric", STRING, "e.g. R@1, AUC, mAP, R@50 IoU 0.3"),
+        Column("value", FLOAT, "the number", "%"),
+        Column("low", FLOAT, "lower end of the 95 % interval (bootstrap over videos)", "%", optional=True),
+        Column("high", FLOAT, "upper end of the 95 % interval", "%", optional=True),
+        Column("num_videos", INT, "videos the number was computed on"),
+        Column("seed", INT, "seed of the training run; none for methods without training", optional=True),
+    ), ("run_id", "benchmark")),
+    TableSchema("training_log", 1, "losses and rates while training", (
+        _RUN,
+        Column("stage", STRING, "tan, burn-in or rounds"),
+        _ROUND,
+        Column("epoch", INT, "epochs completed before this step"),
+        Column("step", LONG, "optimiser steps before this one, in this stage"),
+        Column("loss", FLOAT, "the objective"),
+        Column("loss_nv", FLOAT, "its narration part", optional=True),
+        Column("loss_sv", FLOAT, "its step part", optional=True),
+        Column("learning_rate", FLOAT, "of this step"),
+        Column("videos_per_s", FLOAT, "videos trained on a second since the last row", "1/s"),
+        Column("logged_at", TIME, "when", "UTC"),
+    ), ("run_id", "stage")),
+    TableSchema("runs", 1, "who wrote what: one row a run of the pipeline", (
+        _RUN,
+        Column("state", STRING, "running, completed or failed"),
+        Column("stages", pa.list_(STRING), "the stages it was asked for"),
+        Column("configuration", STRING, "its full configuration, as JSON"),
+        Column("code_version", STRING, "version of the package, and the commit where it is known"),
+        Column("host", STRING, "the machine that started it"),
+        Column("started_at", TIME, "when it began", "UTC"),
+        Column("finished_at", TIME, "when it ended; none while it runs", "UTC", optional=True),
+        Column("error", STRING, "what ended it, if it failed", optional=True),
+    ), ("run_id",)),
+    TableSchema("rejects", 1, "every item a stage could not use, and why", (
+        Column("stage", STRING, "the stage that rejected it"),
+        Column("item", STRING, "what was rejected: a video id, a row's id, a file"),
+        Column("reason", STRING, "a short reason that can be counted"),
+        Column("detail", STRING, "the whole story", optional=True),
+        Column("file", STRING, "the file it was read from", optional=True),
+        Column("line", LONG, "the line in that file, from 1", optional=True),
+    ), ("stage",)),
+)  # fmt: skip
+
+TABLES: dict[str, TableSchema] = {schema.name: schema for schema in _ALL}
+
+
+def schema_of(name: str) -> TableSchema:
+    """The declared schema of a table; a SchemaError lists the names there are."""
+    if name not in TABLES:
+        raise SchemaError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
+    return TABLES[name]

@@ -1,0 +1,216 @@
+"""One table: plain Parquet files that a Delta log lists. What the log does not list does not exist.
+
+Why Delta (`deltalake`, no JVM): it is maintained, any Delta reader opens these tables, and a commit is one numbered log
+entry that is created only if absent (hard link on disk, If-None-Match on S3): all that is needed. The Parquet files
+are written here (row groups made for random access; vectors as bytes, for Delta has no float16) and committed as
+add/remove actions with Delta's own retries off: who loses the race for a number reads the log again and decides anew.
+Why not Iceberg: pyiceberg needs a catalogue service or a database beside S3. Why not our own: it would be Delta again.
+What it costs (two cores, `make bench` measures it): commits slow down linearly with the shards of a table.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from storage.errors import SchemaError, StoreError
+from storage.location import Location
+from storage.schemas import TableSchema
+from storage.shard_writer import ShardWriter
+from storage.snapshot import Shard, Snapshot
+
+COMMIT_ATTEMPTS = 200
+CHECKPOINT_EVERY = 50
+_VERSION_KEY = "vina.schema_version"
+
+Partition = Mapping[str, str | int]
+Actions = list[AddAction | RemoveAction]
+
+
+class Table:
+    """A table of a store: reads through `snapshot`, writes through `writer` or `commit`. Threads may share it."""
+
+    def __init__(self, location: Location, schema: TableSchema) -> None:
+        self.schema = schema
+        self.location = location
+        self.uri = f"{location.uri}/{schema.name}"
+        self._lock = threading.Lock()
+        self._delta: DeltaTable | None = None
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.schema.name
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The table as it is now, or as it was at an older version."""
+        with self._lock, self._errors("read the log"):
+            delta = self._open() if version is None else self._open_old(version)
+            return Snapshot.of(self.schema, self.location, delta)
+
+    def has(self, partition: Partition, shard: str, fingerprint: str) -> bool:
+        """Whether this very shard is committed: then there is nothing to compute."""
+        return self.holds(self._values(partition, shard), fingerprint)
+
+    def holds(self, values: tuple[str, ...], fingerprint: str) -> bool:
+        """The same question, of a shard's values."""
+        current = self.snapshot().find(values)
+        return current is not None and current.fingerprint == fingerprint
+
+    def writer(
+        self, partition: Partition, shard: str, *, fingerprint: str, run_id: str, force: bool = False
+    ) -> ShardWriter:
+        """A context manager that writes one shard and commits it at its end, or leaves the table as it was."""
+        values = self._values(partition, shard)
+        for name, value in (("fingerprint", fingerprint), ("run_id", run_id)):
+            if not value:
+                raise StoreError(f"table {self.name}: a shard cannot be written without a {name}")
+        provenance = {"_shard": shard, "_fingerprint": fingerprint, "_written_by": run_id}
+        return ShardWriter(self, values, {**dict(partition), **provenance}, force)
+
+    def commit(
+        self, rows: pa.Table, partition: Partition, shard: str, *, fingerprint: str, run_id: str, force: bool = False
+    ) -> bool:
+        """Write one shard from rows in memory. False if it was there already, with the same fingerprint."""
+        with self.writer(partition, shard, fingerprint=fingerprint, run_id=run_id, force=force) as writer:
+            writer.write(rows)
+        return writer.committed
+
+    def publish(self, add: AddAction, values: tuple[str, ...], fingerprint: str, force: bool) -> bool:
+        """Make a written file the shard's content. False if the shard got this fingerprint in the meantime."""
+        landed = True
+
+        def plan(snapshot: Snapshot) -> Actions:
+            nonlocal landed
+            current = snapshot.find(values)
+            if current is None:
+                return [add]
+            if current.path == add.path:  # an earlier attempt landed, though its answer was lost
+                return []
+            if current.fingerprint == fingerprint and not force:
+                landed = False
+                return []
+            return [self._remove(current), add]
+
+        self._transact(plan)
+        return landed
+
+    def retire(self, partition: Partition, keep: Iterable[str] = ()) -> list[str]:
+        """Take the shards of a partition that are not in `keep` out of the newest version; returns their names.
+
+        A stage calls it at its end, when it may have been cut into other shards than the run before.
+        """
+        wanted, kept = self._values(partition, "any")[:-1], set(keep)
+        retired: list[str] = []
+
+        def plan(snapshot: Snapshot) -> Actions:
+            chosen = [s for s in snapshot.shards if s.values[:-1] == wanted and s.name not in kept]
+            retired[:] = [shard.name for shard in chosen]
+            return [self._remove(shard) for shard in chosen]
+
+        self._transact(plan)
+        return retired
+
+    def gc(self, older_than_hours: int, dry_run: bool = False) -> list[str]:
+        """Delete the files that only older versions, or writers that died, have left; returns their names."""
+        with self._lock, self._errors("collect garbage"):
+            delta = self._open()
+            if delta is None:
+                return []
+            return list(delta.vacuum(older_than_hours, dry_run, enforce_retention_duration=False, full=True))
+
+    def _transact(self, plan: Callable[[Snapshot], Actions]) -> None:
+        """Commit what `plan` makes of the newest snapshot; a race lost makes it plan again. No actions: no commit."""
+        with self._lock:
+            for attempt in range(COMMIT_ATTEMPTS):
+                with self._errors("commit"):
+                    delta = self._open() or self._create()
+                    actions = plan(Snapshot.of(self.schema, self.location, delta))
+                    if not actions:
+                        return
+                    try:
+                        delta.create_write_transaction(
+                            actions,
+                            mode="append",
+                            schema=DeltaSchema.from_arrow(self.schema.arrow),
+                            partition_by=list(self.schema.log_columns),
+                            commit_properties=CommitProperties(max_commit_retries=0),
+                        )
+                        return
+                    except CommitFailedError:
+                        pause_s = random.uniform(0, min(1.0, 0.01 * 2**attempt))
+                time.sleep(pause_s)
+        raise StoreError(f"table {self.name}: lost the race for a commit {COMMIT_ATTEMPTS} times; run it again")
+
+    def _open(self) -> DeltaTable | None:
+        """The newest state of the log; None where there is no table yet."""
+        if self._delta is not None:
+            self._delta.update_incremental()
+            return self._delta
+        try:
+            self._delta = self._checked(DeltaTable(self.uri, storage_options=self.location.delta_options))
+        except TableNotFoundError:
+            return None
+        return self._delta
+
+    def _open_old(self, version: int) -> DeltaTable:
+        newest = self._open()
+        if newest is None or not 0 <= version <= newest.version():
+            known = f"0 to {newest.version()}" if newest else "none yet"
+            raise StoreError(f"table {self.name} has no version {version}; its versions are {known}")
+        return self._checked(DeltaTable(self.uri, version=version, storage_options=self.location.delta_options))
+
+    def _create(self) -> DeltaTable:
+        configuration = {_VERSION_KEY: str(self.schema.version), "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
+        self._delta = DeltaTable.create(
+            self.uri,
+            DeltaSchema.from_arrow(self.schema.arrow),
+            mode="ignore",
+            partition_by=list(self.schema.log_columns),
+            name=self.name,
+            description=self.schema.comment,
+            configuration=configuration,
+            storage_options=self.location.delta_options,
+            raise_if_key_not_exists=False,
+        )
+        return self._delta
+
+    def _checked(self, delta: DeltaTable) -> DeltaTable:
+        stored = delta.metadata().configuration.get(_VERSION_KEY)
+        if stored != str(self.schema.version):
+            raise SchemaError(
+                f"table {self.name} at {self.uri} has schema version {stored}; this code reads and writes version"
+                f" {self.schema.version}: use the code that wrote the store, or import into a new store"
+            )
+        return delta
+
+    def _remove(self, shard: Shard) -> RemoveAction:
+        values = (*shard.values, shard.fingerprint, shard.written_by)
+        partition: dict[str, str | None] = dict(zip(self.schema.log_columns, values, strict=True))
+        return RemoveAction(shard.path, True, int(time.time() * 1000), shard.num_bytes, partition)
+
+    def _values(self, partition: Partition, shard: str) -> tuple[str, ...]:
+        expected = self.schema.partition_by
+        if set(partition) != set(expected):
+            given = ", ".join(partition) or "nothing"
+            raise SchemaError(f"table {self.name} is partitioned by {', '.join(expected)}; given: {given}")
+        values = (*(str(partition[name]) for name in expected), shard)
+        if not all(values):
+            raise SchemaError(f"table {self.name}: an empty name for a partition or shard: {values}")
+        return values
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise StoreError(f"table {self.name}: could not {doing} at {self.uri}: {error}") from error

@@ -1,0 +1,43 @@
+"""The stage `catalogue`: what the store holds, table by table. It is the last stage, and the example for the others.
+
+A stage is one function of the store's address and the run's id. It returns a short text for the log.
+"""
+
+from typing import Any
+
+from storage import Store, StoreError
+
+
+def list_tables(store_uri: str, run_id: str) -> str:
+    """One line a table that has rows."""
+    lines = [
+        f"{row['table']}: {row['rows']:,} rows in {row['shards']:,} shards"
+        for row in summarise(Store(store_uri))
+        if row["shards"]
+    ]
+    return f"run {run_id} leaves {len(lines)} tables with rows\n" + "\n".join(lines)
+
+
+def summarise(store: Store) -> list[dict[str, Any]]:
+    """For every table: how much it holds, at which version, who wrote to it last, and what is wrong with it."""
+    rows = []
+    for table in store.tables():
+        row: dict[str, Any] = {"table": table.name, "comment": table.schema.comment, "problem": None}
+        try:
+            snapshot = table.snapshot()
+        except StoreError as error:
+            rows.append(row | dict.fromkeys(("rows", "shards", "bytes"), 0) | {"problem": str(error)})
+            continue
+        last = max(snapshot.shards, key=lambda shard: shard.written_at, default=None)
+        rows.append(
+            row
+            | {
+                "rows": snapshot.num_rows,
+                "shards": len(snapshot.shards),
+                "bytes": snapshot.num_bytes,
+                "version": snapshot.version if snapshot.version >= 0 else None,
+                "last_run": last.written_by if last else None,
+                "last_written": last.written_at.isoformat() if last else None,
+            }
+        )
+    return rows

@@ -1,0 +1,64 @@
+"""The table `runs`: one row a run, written when it begins and again when it ends, however it ends."""
+
+import json
+import platform
+import re
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from storage import Store, fingerprint
+
+RECORD_VERSION = "1"
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@contextmanager
+def record_run(
+    store: Store, run_id: str | None, stages: Sequence[str], configuration: Mapping[str, Any]
+) -> Iterator[str]:
+    """Record what happens inside the `with`; gives the run's id. An error is recorded and goes on its way."""
+    run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"run id {run_id!r}: use up to 64 letters, digits, dots, dashes and underscores")
+    row: dict[str, Any] = {
+        "stages": list(stages),
+        "configuration": json.dumps(configuration, sort_keys=True),
+        "code_version": code_version(),
+        "host": platform.node(),
+        "started_at": datetime.now(UTC),
+    }
+    _write(store, run_id, row, state="running")
+    try:
+        yield run_id
+    except BaseException as error:
+        _write(store, run_id, row, state="failed", error=f"{type(error).__name__}: {error}")
+        raise
+    _write(store, run_id, row, state="completed")
+
+
+def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: str | None = None) -> None:
+    finished_at = None if state == "running" else datetime.now(UTC)
+    whole = row | {"state": state, "finished_at": finished_at, "error": error}
+    table = store.table("runs")
+    fields = [field for field in table.schema.arrow if field.name in whole]
+    rows = pa.Table.from_pylist([whole], schema=pa.schema(fields))
+    mark = fingerprint({name: str(value) for name, value in whole.items()}, {}, RECORD_VERSION)
+    table.commit(rows, {"run_id": run_id}, "run", fingerprint=mark, run_id=run_id)
+
+
+def code_version() -> str:
+    """The package's version, and the commit where the code is a checkout."""
+    here = Path(__file__).resolve().parent.parent
+    if not (here / ".git").exists():
+        return version("vina")
+    command = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return f"{version('vina')}+{commit}" if commit else version("vina")
