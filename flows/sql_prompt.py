@@ -66,13 +66,28 @@ def _copy(reader: pa.RecordBatchReader, form: str, output: Path | None) -> None:
         plain.register("answer", reader)
         quoted = str(target).replace("'", "''")
         try:
-            plain.execute(f"COPY (SELECT * FROM answer) TO '{quoted}' ({options})")
+            plain.execute(f"COPY (SELECT {_columns(reader.schema, form)} FROM answer) TO '{quoted}' ({options})")
         except duckdb.IOException as error:
             raise OSError(str(error)) from error
         if output is None:
             with target.open("rb") as written:
                 shutil.copyfileobj(written, sys.stdout.buffer)
             sys.stdout.flush()
+
+
+def _columns(schema: pa.Schema, form: str) -> str:
+    """All columns; JSON has no NaN and no infinity, so there they become null."""
+    names = []
+    for number, field in enumerate(schema):
+        name = f"#{number + 1}"
+        quoted = '"' + field.name.replace('"', '""') + '"'
+        if form == "json" and pa.types.is_floating(field.type):
+            names.append(f"if(isfinite({name}), {name}, NULL) AS {quoted}")
+        elif form == "json" and pa.types.is_list(field.type) and pa.types.is_floating(field.type.value_type):
+            names.append(f"list_transform({name}, lambda x: if(isfinite(x), x, NULL)) AS {quoted}")
+        else:
+            names.append(f"{name} AS {quoted}")
+    return ", ".join(names)
 
 
 def prompt(catalogue: Catalogue, form: str) -> int:

@@ -125,6 +125,14 @@ class Location:
         }
         return {name: value for name, value in options.items() if value is not None}
 
+    def delete(self, path: str) -> None:
+        """Delete one file, named as the file system names it. (pyarrow would leave a folder marker behind on S3.)"""
+        if self.is_s3:
+            bucket, _, key = path.partition("/")
+            self.client.delete_object(Bucket=bucket, Key=key)
+        else:
+            self.filesystem.delete_file(path)
+
     def check(self) -> None:
         """Fail early, and clearly, if the bucket cannot be reached."""
         if not self.is_s3:

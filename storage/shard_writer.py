@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from botocore.exceptions import BotoCoreError, ClientError
 from deltalake.transaction import AddAction
 
 from storage.errors import SchemaError, StoreError
@@ -100,8 +101,8 @@ class ShardWriter:
             except (OSError, pa.ArrowException):
                 continue  # it failed to write, so it may fail to close; the file goes away
         try:
-            self._table.location.filesystem.delete_file(self._path)
-        except OSError:
+            self._table.location.delete(self._path)
+        except (OSError, BotoCoreError, ClientError):
             return  # an orphan: no log names it, `vina gc` removes it
 
     @contextmanager

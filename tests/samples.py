@@ -1,0 +1,87 @@
+"""Small rows for the tests, and readable views of what a table holds."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from storage import Store
+from storage.vectors import encode
+
+MODEL = {"model": "tiny"}
+
+
+def votes(*video_ids: str, count: int = 3) -> pa.Table:
+    size = len(video_ids)
+    return pa.table(
+        {
+            "video_id": pa.array(video_ids, pa.string()),
+            "rank": [1] * size,
+            "article_id": ["7"] * size,
+            "votes": [count] * size,
+            "similarity_sum": [1.5] * size,
+            "num_narrations": [5] * size,
+        },
+    )
+
+
+def commit_votes(
+    store: Store, shard: str, *video_ids: str, mark: str = "a", run: str = "run-1", **options: Any
+) -> bool:
+    return store.table("votes").commit(votes(*video_ids), MODEL, shard, fingerprint=mark, run_id=run, **options)
+
+
+def video_ids(store: Store, table: str = "votes", version: int | None = None) -> list[str]:
+    return sorted(store.table(table).snapshot(version).read(["video_id"]).column(0).to_pylist())
+
+
+def feature_rows(video_id: str, vectors_TD: np.ndarray) -> pa.Table:
+    size = len(vectors_TD)
+    return pa.table(
+        {
+            "video_id": pa.array([video_id] * size, pa.string()),
+            "second": pa.array(range(size), pa.int32()),
+            "vector": encode(vectors_TD, "float16"),
+            "fps": pa.array([16.0] * size, pa.float32()),
+            "frames_per_clip": pa.array([16] * size, pa.int32()),
+            "stride_s": pa.array([1.0] * size, pa.float32()),
+            "layer": pa.array(["mixed_5c"] * size, pa.string()),
+            "value_range": pa.array(["[0, 1]"] * size, pa.string()),
+            "weights_sha256": pa.array(["random:0"] * size, pa.string()),
+        }
+    )
+
+
+def commit_features(store: Store, shard: str, videos: dict[str, np.ndarray], backbone: str = "s3d-milnce") -> bool:
+    table = store.table("features")
+    with table.writer({"backbone": backbone}, shard, fingerprint="f", run_id="run-1") as writer:
+        for video_id, vectors_TD in videos.items():
+            writer.write(feature_rows(video_id, vectors_TD))
+    return writer.committed
+
+
+def random_videos(names: list[str], width: int = 32, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {n: rng.standard_normal((int(rng.integers(1, 40)), width)).astype(np.float16) for n in names}
+
+
+def label_rows(rows: list[tuple[str, str, int, int, float, bool]]) -> pa.Table:
+    """Rows of (video, article, step, peak, score, kept); a segment is the peak's second and the next one."""
+    records = [
+        {
+            "video_id": video,
+            "article_id": article,
+            "step_row": step,
+            "peak_s": peak,
+            "score": score,
+            "start_s": float(peak),
+            "end_s": float(peak + 2),
+            "kept": kept,
+            "reason": "score reaches gamma" if kept else "score below gamma",
+            "gamma": 0.65,
+            "matrix": "SV",
+            "teacher": "tan-lc",
+        }
+        for video, article, step, peak, score, kept in rows
+    ]
+    return pa.Table.from_pylist(records)

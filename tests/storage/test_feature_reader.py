@@ -1,0 +1,156 @@
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage import Store, StoreError
+from storage.feature_reader import Epoch, FeatureReader
+from storage.range_cache import RangeCache
+from tests.samples import commit_features, feature_rows, random_videos
+
+NAMES = ["-a", "_b", "c/d", "é", "v1", "v2", "v3", "v4", "v5", "v6", "x" * 300]
+
+
+@pytest.fixture
+def videos(store: Store) -> dict[str, np.ndarray]:
+    videos = random_videos(NAMES)
+    items = list(videos.items())
+    for shard in range(3):
+        commit_features(store, str(shard), dict(items[shard::3]))
+    commit_features(store, "other", random_videos(["only-clip", "v1"], width=8, seed=1), backbone="clip")
+    return videos
+
+
+def test_every_video_comes_back_exactly(store: Store, videos: dict[str, np.ndarray]) -> None:
+    reader = FeatureReader(store, "s3d-milnce")
+    for name in reversed(NAMES):
+        assert reader.read(name).dtype == np.float16
+        assert np.array_equal(reader.read(name), videos[name])
+    assert reader.num_seconds == {name: len(videos[name]) for name in sorted(NAMES)}
+    scanned = dict(reader.scan())
+    assert all(np.array_equal(scanned[name], videos[name]) for name in NAMES) and len(scanned) == len(NAMES)
+
+
+def test_backbones_of_any_width_share_the_table(store: Store, videos: dict[str, np.ndarray]) -> None:
+    assert FeatureReader(store, "clip").read("v1").shape[1] == 8
+    with pytest.raises(StoreError, match="no s3d-milnce features of video 'only-clip'"):
+        FeatureReader(store, "s3d-milnce").read("only-clip")
+
+
+def test_a_long_video_may_be_written_in_parts(store: Store) -> None:
+    whole_TD = random_videos(["long"], seed=3)["long"]
+    with store.table("features").writer({"backbone": "b"}, "0", fingerprint="f", run_id="r") as writer:
+        for start in range(0, len(whole_TD), 7):
+            writer.write(feature_rows("long", whole_TD[start : start + 7]))
+    reader = FeatureReader(store, "b")
+    assert np.array_equal(reader.read("long"), whole_TD)
+    assert reader.num_seconds == {"long": len(whole_TD)}
+
+
+def test_a_video_in_two_shards_is_an_error(store: Store) -> None:
+    commit_features(store, "0", random_videos(["twice"]))
+    commit_features(store, "1", random_videos(["twice"]))
+    with pytest.raises(StoreError, match="video 'twice' is in shard '1' of s3d-milnce and in another"):
+        _ = FeatureReader(store, "s3d-milnce").num_seconds
+
+
+def test_an_epoch_is_a_pure_function_of_seed_and_epoch(store: Store, videos: dict[str, np.ndarray]) -> None:
+    reader = FeatureReader(store, "s3d-milnce")
+    epoch = Epoch(reader, sorted(NAMES), seed=5, epoch=2)
+    seen = list(epoch)
+    assert sorted(name for name, _ in seen) == sorted(NAMES)
+    assert all(np.array_equal(vectors_TD, videos[name]) for name, vectors_TD in seen)
+    assert [name for name, _ in epoch] == [name for name, _ in seen] == epoch.order()
+    others = [Epoch(reader, sorted(NAMES), seed, number).order() for seed, number in ((5, 1), (4, 2))]
+    assert epoch.order() not in others
+
+
+@pytest.mark.parametrize("start", range(len(NAMES) + 1))
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+def test_an_epoch_resumes_anywhere_on_any_number_of_ranks(tmp_path: Path, start: int, world_size: int) -> None:
+    reader = FeatureReader(Store(tmp_path / "store"), "none")
+    whole = Epoch(reader, NAMES, seed=1, epoch=1).order()
+    ranks = [Epoch(reader, NAMES, 1, 1, start=start, rank=r, world_size=world_size).order() for r in range(world_size)]
+    merged = [ranks[i % world_size][i // world_size] for i in range(len(NAMES) - start)]
+    assert merged == whole[start:]
+
+
+def test_wrong_ranks_and_positions_are_refused(tmp_path: Path) -> None:
+    reader = FeatureReader(Store(tmp_path / "store"), "none")
+    with pytest.raises(ValueError, match="rank 2 of 2"):
+        Epoch(reader, NAMES, 0, 0, rank=2, world_size=2).order()
+    with pytest.raises(ValueError, match="cannot start at 12 in an epoch of 11"):
+        Epoch(reader, NAMES, 0, 0, start=12).order()
+
+
+def test_only_the_prefetched_videos_are_in_memory() -> None:
+    class Counting:
+        reads = 0
+        lock = threading.Lock()
+
+        def read(self, name: str) -> np.ndarray:
+            with self.lock:
+                self.reads += 1
+            return np.zeros((1, 1), np.float16)
+
+    counting = Counting()
+    names = [str(number) for number in range(100)]
+    for taken, _ in enumerate(Epoch(counting, names, 0, 0, prefetch=4, num_threads=2), start=1):  # type: ignore[arg-type]
+        assert counting.reads <= taken + 4
+    assert counting.reads == 100
+
+
+def test_an_error_while_prefetching_reaches_the_reader_of_the_epoch(
+    store: Store, videos: dict[str, np.ndarray]
+) -> None:
+    reader = FeatureReader(store, "s3d-milnce")
+    with pytest.raises(StoreError, match="video 'nobody'"):
+        list(Epoch(reader, [*NAMES, "nobody"], 0, 0))
+
+
+def test_the_second_epoch_from_s3_is_read_from_the_cache(s3_uri: str, tmp_path: Path) -> None:
+    store = Store(s3_uri)
+    commit_features(store, "0", random_videos(NAMES, width=1024))
+    cache = RangeCache(tmp_path / "ranges", 10**8)
+    reader = FeatureReader(store, "s3d-milnce", cache)
+    first = dict(Epoch(reader, NAMES, 0, 0))
+    misses = cache.misses
+    again = dict(Epoch(FeatureReader(store, "s3d-milnce", cache), NAMES, 0, 1))
+    assert misses > 0 and cache.misses == misses and cache.hits >= len(NAMES)
+    assert all(np.array_equal(first[name], again[name]) for name in NAMES)
+
+
+def test_the_cache_keeps_its_limit_and_still_gives_the_right_bytes(tmp_path: Path) -> None:
+    cache = RangeCache(tmp_path, 100_000)
+
+    def fetch(length: int, offset: int) -> bytes:
+        return bytes((offset + i) % 251 for i in range(length))
+
+    for round_ in range(3):
+        for offset in range(0, 400_000, 5_000):
+            assert cache.read("f", offset, 5_000, fetch) == fetch(5_000, offset), round_
+            assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 110_000
+    assert cache.misses > 80
+
+
+def test_a_damaged_cache_entry_is_fetched_again(tmp_path: Path) -> None:
+    cache = RangeCache(tmp_path, 1000)
+    cache.read("f", 0, 4, lambda length, offset: b"good")
+    next(tmp_path.iterdir()).write_bytes(b"go")
+    assert cache.read("f", 0, 4, lambda length, offset: b"good") == b"good"
+
+
+def test_a_cache_without_room_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VINA_CACHE", str(tmp_path))
+    for wrong in ("0", "-1", "much"):
+        monkeypatch.setenv("VINA_CACHE_GB", wrong)
+        with pytest.raises(StoreError, match="VINA_CACHE_GB"):
+            RangeCache.from_environment()
+
+
+def test_the_store_needs_no_torch() -> None:
+    code = "import storage, storage.catalogue, storage.feature_reader, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from storage import MissingFileError, Store, StoreError
+from storage.location import Location
+
+
+def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
+    uri = store.objects.put("checkpoints/run-1/last.pt", b"weights")
+    assert uri == f"{store.uri}/objects/checkpoints/run-1/last.pt"
+    assert store.objects.get("checkpoints/run-1/last.pt") == b"weights"
+    store.objects.put("checkpoints/run-1/last.pt", b"newer")
+    assert store.objects.download("checkpoints/run-1/last.pt", tmp_path / "copy.pt").read_bytes() == b"newer"
+
+
+def test_files_go_in_and_are_listed_and_deleted(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"\0" * 1_000_000)
+    for key in ("videos/é ü%20.mp4", "videos/-x_.mp4", "reports/a.html"):
+        store.objects.upload(key, tmp_path / "film.mp4")
+    assert sorted(store.objects.keys("videos/")) == ["videos/-x_.mp4", "videos/é ü%20.mp4"]
+    assert len(store.objects.get("videos/é ü%20.mp4")) == 1_000_000
+    store.objects.delete("videos/-x_.mp4")
+    store.objects.delete("videos/-x_.mp4")
+    assert sorted(store.objects.keys()) == ["reports/a.html", "videos/é ü%20.mp4"]
+
+
+def test_a_missing_object_is_named(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="objects/no/such"):
+        store.objects.get("no/such")
+    with pytest.raises(MissingFileError, match="objects/no/such"):
+        store.objects.download("no/such", tmp_path / "x")
+    with pytest.raises(StoreError, match="is not a file: nothing to store as"):
+        store.objects.upload("x", tmp_path / "nothing")
+    assert list(tmp_path.glob("*.partial")) == [] and not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("key", ["", "/etc/passwd", "../up", "a/../b", "a//b", "a/.", "a\\b", "a\nb", "a\0b"])
+def test_keys_that_could_lead_elsewhere_are_refused(store: Store, key: str) -> None:
+    with pytest.raises(StoreError, match="not a plain relative path"):
+        store.objects.put(key, b"")
+
+
+@pytest.mark.parametrize(
+    ("uri", "root", "is_s3"),
+    [
+        ("s3://bucket", "bucket", True),
+        ("s3://bucket/a/b/", "bucket/a/b", True),
+        ("/data/store", "/data/store", False),
+        ("file:///data/my%20store", "/data/my store", False),
+    ],
+)
+def test_addresses(uri: str, root: str, is_s3: bool) -> None:
+    location = Location.parse(uri)
+    assert (location.root, location.is_s3) == (root, is_s3)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [("", "empty"), ("s3://", "names no bucket"), ("gs://bucket/x", "only folders and s3"), (__file__, "is a file")],
+)
+def test_wrong_addresses(uri: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
+        Store(uri)
+
+
+def test_a_missing_bucket_is_named(s3_endpoint: str) -> None:
+    with pytest.raises(StoreError, match="s3://no-such-bucket/x: the bucket does not exist"):
+        Store("s3://no-such-bucket/x").location.check()

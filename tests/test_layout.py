@@ -1,0 +1,63 @@
+"""The import arrows: flows -> tasks -> {vina_model, storage}; Prefect in flows alone, torch never in storage."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("flows", "tasks", "vina_model", "storage")
+FORBIDDEN = {
+    "flows": {"tests"},
+    "tasks": {"flows", "prefect", "tests"},
+    "vina_model": {"flows", "tasks", "storage", "prefect", "boto3", "duckdb", "deltalake", "pathlib", "tests"},
+    "storage": {"flows", "tasks", "vina_model", "prefect", "torch", "tests"},
+}
+
+
+def imported_packages(source: str) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def modules(room: str) -> list[Path]:
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_along_the_arrows(room: str) -> None:
+    assert modules(room), f"{room} has no modules"
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in modules(room)
+        for name in imported_packages(path.read_text()) & FORBIDDEN[room]
+    }
+    assert wrong == set()
+
+
+def test_the_check_sees_imports_inside_functions() -> None:
+    assert imported_packages("def f():\n    import prefect.flows\n    from torch import nn") == {"prefect", "torch"}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_module_says_what_it_is(room: str) -> None:
+    silent = [str(path) for path in modules(room) if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert silent == []
+
+
+def test_no_module_of_flows_shadows_a_package() -> None:
+    """A deployment's path entrypoint puts flows/ first on sys.path."""
+    shadows = {path.stem for path in modules("flows")} & {"storage", "tasks", "vina_model", "prefect", "torch", "numpy"}
+    assert shadows == set()
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    empty = [
+        str(path) for room in ROOMS for path in modules(room) if path.stem in ("utils", "helpers", "common", "misc")
+    ]
+    assert empty == []
