@@ -27,7 +27,7 @@ from storage.shard_writer import ShardWriter
 from storage.snapshot import Shard, Snapshot
 
 COMMIT_ATTEMPTS = 200
-CHECKPOINT_EVERY = 50
+CHECKPOINT_EVERY = 10
 _VERSION_KEY = "vina.schema_version"
 
 Partition = Mapping[str, str | int]

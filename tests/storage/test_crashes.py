@@ -1,0 +1,113 @@
+"""Writers that are killed, and writers that race: nothing half written, nothing lost."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from multiprocessing.context import ForkServerContext
+
+import numpy as np
+import pytest
+
+from storage import Store
+from storage.feature_reader import FeatureReader
+from tests.samples import commit_votes, feature_rows, video_ids
+
+SHARDS, VIDEOS_PER_SHARD, KILLS = 3, 3, 50
+BACKBONE = {"backbone": "b"}
+
+
+def expected_video(round_: int, shard: int, video: int) -> np.ndarray:
+    return np.random.default_rng([round_, shard, video]).standard_normal((30, 256)).astype(np.float16)
+
+
+def write_round(uri: str, round_: int, environment: dict[str, str]) -> None:
+    """Replace every shard by this round's content."""
+    os.environ.update(environment)
+    table = Store(uri).table("features")
+    for shard in range(SHARDS):
+        with table.writer(BACKBONE, str(shard), fingerprint=f"round {round_}", run_id=f"run-{round_}") as writer:
+            for video in range(VIDEOS_PER_SHARD):
+                writer.write(feature_rows(f"{shard}-{video}", expected_video(round_, shard, video)))
+
+
+def check_only_whole_shards(uri: str) -> list[str]:
+    """Every visible shard holds all of its videos, in the version its fingerprint says; returns the fingerprints."""
+    store = Store(uri)
+    snapshot = store.table("features").snapshot()
+    seen = dict(FeatureReader(store, "b").scan())
+    assert len(seen) == VIDEOS_PER_SHARD * len(snapshot.shards)
+    for shard in snapshot.shards:
+        round_ = int(shard.fingerprint.removeprefix("round "))
+        for video in range(VIDEOS_PER_SHARD):
+            expected_TD = expected_video(round_, int(shard.name), video)
+            assert np.array_equal(seen[f"{shard.name}-{video}"], expected_TD)
+    rows = snapshot.read(["_shard", "_fingerprint", "_written_by"]).to_pylist()
+    assert set(Counter(row["_shard"] for row in rows).values()) <= {30 * VIDEOS_PER_SHARD}
+    return [shard.fingerprint for shard in snapshot.shards]
+
+
+@pytest.fixture(scope="module")
+def processes() -> ForkServerContext:
+    """New processes that have the imports behind them, so that a kill hits the work and not the start."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["storage.feature_reader", "tests.samples", "tests.storage.test_crashes"])
+    return context
+
+
+def test_a_writer_killed_anywhere_leaves_whole_shards(store_uri: str, processes: ForkServerContext) -> None:
+    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+
+    def undisturbed(round_: int) -> float:
+        started = time.monotonic()
+        writer = processes.Process(target=write_round, args=(store_uri, round_, environment))
+        writer.start()
+        writer.join()
+        assert check_only_whole_shards(store_uri) == [f"round {round_}"] * SHARDS
+        return time.monotonic() - started
+
+    undisturbed(0)
+    duration_s = undisturbed(1)
+    rng, shards_written = random.Random(0), Counter[int]()
+    round_ = 1
+    while shards_written.total() < KILLS:
+        round_ += 1
+        writer = processes.Process(target=write_round, args=(store_uri, round_, environment))
+        writer.start()
+        time.sleep(rng.uniform(0, 0.9 * duration_s))
+        writer.kill()
+        writer.join()
+        marks = check_only_whole_shards(store_uri)
+        assert len(marks) == SHARDS
+        if writer.exitcode == -signal.SIGKILL:
+            shards_written[marks.count(f"round {round_}")] += 1
+        if round_ % 5 == 0:  # a rerun ends as if nothing had happened
+            duration_s = undisturbed(round_)
+    assert sum(shards_written[some] for some in range(1, SHARDS)) >= 3, (
+        f"no kill fell between commits: {shards_written}"
+    )
+    Store(store_uri).table("features").gc(older_than_hours=0)
+    undisturbed(999)
+
+
+def write_shards(uri: str, writer: int, count: int, environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    store = Store(uri)
+    for number in range(count):
+        assert commit_votes(store, f"{writer}-{number}", f"video-{writer}-{number}", run=f"run-{writer}")
+
+
+def test_two_processes_committing_at_once_lose_nothing(store_uri: str, processes: ForkServerContext) -> None:
+    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    writers = [processes.Process(target=write_shards, args=(store_uri, w, 200, environment)) for w in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    snapshot = Store(store_uri).table("votes").snapshot()
+    assert len(snapshot.shards) == 400
+    assert Counter(shard.written_by for shard in snapshot.shards) == {"run-0": 200, "run-1": 200}
+    assert video_ids(Store(store_uri)) == sorted(f"video-{w}-{n}" for w in range(2) for n in range(200))
