@@ -1,0 +1,194 @@
+"""The command as a user meets it: a process with arguments, output and an exit code."""
+
+import csv
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import _parser
+from storage import Store
+from tests.samples import commit_features, commit_votes, random_videos, video_ids
+
+COMMANDS = ("run", "tables", "describe", "sql", "gc")
+
+
+def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "flows.cli", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | environment,
+        check=False,
+    )
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> str:
+    store = Store(tmp_path / "a store")
+    commit_votes(store, "0", "v1", "v2", run="run-7")
+    commit_features(store, "0", random_videos(["v1"], width=4))
+    return store.uri
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    answer = vina(command, "--help")
+    assert answer.returncode == 0
+    assert re.search(rf"example:\n  vina {command}", answer.stdout) and "--store URI" in answer.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_parses(command: str) -> None:
+    import shlex
+
+    example = vina(command, "--help").stdout.split("example:\n")[1].strip()
+    assert callable(_parser().parse_args(shlex.split(example)[1:]).command)
+
+
+def test_the_tables_and_what_they_hold(filled: str) -> None:
+    answer = vina("tables", "--store", filled)
+    assert answer.returncode == 0 and "run-7" in answer.stdout
+    counts = {row["table"]: row["rows"] for row in json.loads(vina("tables", "--json", "--store", filled).stdout)}
+    assert (counts["votes"], counts["runs"], len(counts)) == (2, 0, 16)
+
+
+def test_describe_says_what_a_column_means(filled: str) -> None:
+    answer = vina("describe", "features", "--store", filled)
+    assert "frames_per_clip" in answer.stdout and "vector of float16" in answer.stdout and "run-1: 1" in answer.stdout
+    assert vina("describe", "features", "--store", f"{filled}/elsewhere").returncode == 0
+
+
+def test_the_store_is_named_by_option_variable_or_default(filled: str, tmp_path: Path) -> None:
+    count = "SELECT count(*) AS n FROM votes"
+    assert vina("sql", count, "--format", "csv", "--store", filled).stdout == "n\n2\n"
+    assert vina("sql", count, "--format", "csv", VINA_STORE=filled).stdout == "n\n2\n"
+    missing = vina("tables", VINA_STORE=str(tmp_path / "nowhere"))
+    assert missing.returncode == 1 and "there is no store at" in missing.stderr and "vina run" in missing.stderr
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_answers_in_every_format(filled: str, tmp_path: Path) -> None:
+    query = "SELECT video_id, votes, 'NaN'::FLOAT AS x FROM votes ORDER BY 1"
+    assert "│ v1" in vina("sql", query, "--store", filled).stdout
+    rows = list(csv.reader(vina("sql", query, "--store", filled, "--format", "csv").stdout.splitlines()))
+    assert rows == [["video_id", "votes", "x"], ["v1", "3", "nan"], ["v2", "3", "nan"]]
+    records = json.loads(vina("sql", query, "--store", filled, "--format", "json").stdout)
+    assert records == [{"video_id": "v1", "votes": 3, "x": None}, {"video_id": "v2", "votes": 3, "x": None}]
+    for form, read in (
+        ("parquet", lambda path: pq.read_table(path).num_rows),
+        ("json", lambda p: len(json.loads(p.read_text()))),
+    ):
+        path = tmp_path / f"it's.{form}"
+        assert vina("sql", query, "--store", filled, "--format", form, "--output", str(path)).returncode == 0
+        assert read(path) == 2
+
+
+def test_output_is_appended_to_what_a_script_wrote(filled: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m flows.cli sql 'SELECT 1 AS a' --format csv --store '{filled}'"
+    script = f"echo before > out; {command} >> out; echo after >> out"
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, env=environment)
+    assert (tmp_path / "out").read_text() == "before\na\n1\nafter\n"
+
+
+def test_many_rows_are_cut_and_it_says_so(filled: str) -> None:
+    answer = vina("sql", "FROM range(5000)", "--store", filled).stdout
+    assert "999" in answer and "│  1000 │" not in answer and "the first 1000 rows" in answer
+
+
+def test_a_reader_that_stops_reading_is_no_error(filled: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = f"{sys.executable} -m flows.cli sql 'FROM range(300000)' --format csv --store '{filled}'"
+    pipe = f"set -o pipefail; {command} | head -1"
+    answer = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False, env=environment)
+    assert (answer.stdout, answer.stderr, answer.returncode) == ("range\n", "", 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "COMMAND"),
+        (("fly",), 2, "invalid choice"),
+        (("describe", "vote"), 2, "no table 'vote'; the tables are"),
+        (("sql", "SELEKT 1"), 2, "Parser Error"),
+        (("sql", "FROM nothing"), 2, "nothing does not exist"),
+        (("sql", "DROP TABLE votes"), 2, "read-only"),
+        (("sql", "SELECT 1", "--format", "xml"), 2, "invalid choice"),
+        (("sql", "SELECT 1", "--format", "csv", "--output", "/no/such/folder/x"), 1, "/no/such/folder/x"),
+        (("gc", "--older-than", "-1"), 2, "whole number of hours"),
+        (("run", "--stages", "fly"), 1, "no stage 'fly'; the stages are"),
+    ],
+)
+def test_mistakes_get_one_line_and_an_exit_code(
+    filled: str, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    answer = vina(*arguments, VINA_STORE=filled)
+    assert answer.returncode == code
+    assert message in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_an_unknown_scheme_and_a_file_for_a_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for uri, message in (("ftp://x/y", "only folders and s3"), (str(tmp_path / "file"), "is a file")):
+        answer = vina("tables", "--store", uri)
+        assert answer.returncode == 1 and message in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_statements_from_standard_input(filled: str) -> None:
+    answer = vina("sql", "--store", filled, "--format", "csv", stdin="SELECT 1 AS a;\nSELECT\n2 AS b;\nSELECT 3 AS c")
+    assert (answer.stdout, answer.returncode) == ("a\n1\nb\n2\nc\n3\n", 0)
+    answer = vina("sql", "--store", filled, "--format", "csv", stdin="DROP VIEW votes;\nSELECT 1 AS a;")
+    assert (answer.stdout, answer.returncode) == ("a\n1\n", 2)
+    assert "read-only" in answer.stderr
+
+
+def test_the_prompt_on_a_terminal(filled: str) -> None:
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "flows.cli", "sql", "--store", filled]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "dumb"}
+    process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, env=environment, close_fds=True)
+    os.close(there)
+    os.write(here, b"SELECT count(*) AS voters\nFROM votes;\nDROP VIEW votes;\n.quit\n")
+    output = b""
+    while True:
+        try:
+            output += os.read(here, 4096)
+        except OSError:
+            break
+    os.close(here)
+    text = output.decode()
+    assert process.wait() == 0
+    assert "vina> " in text and "  ... " in text and "│      2 │" in text and "read-only" in text
+
+
+def test_gc_from_the_command_line(filled: str) -> None:
+    store = Store(filled)
+    commit_votes(store, "0", "v3", mark="b")
+    assert "1 files would be deleted" in vina("gc", "--older-than", "0", "--dry-run", "--store", filled).stdout
+    assert vina("gc", "--store", filled).stdout == "0 files were deleted\n"
+    assert "1 files were deleted" in vina("gc", "--older-than", "0", "--store", filled).stdout
+    assert video_ids(store) == ["v3"]
+
+
+def test_s3_works_from_the_command_line(s3_uri: str) -> None:
+    commit_votes(Store(s3_uri), "0", "v1")
+    assert vina("sql", "SELECT video_id FROM votes", "--format", "csv", "--store", s3_uri).stdout == "video_id\nv1\n"
+    missing = vina("tables", "--store", "s3://no-such-bucket/x")
+    assert missing.returncode == 1 and "the bucket does not exist" in missing.stderr
+
+
+def test_a_run_from_the_command_line(tmp_path: Path) -> None:
+    answer = vina("run", "--store", str(tmp_path / "store"), "--run-id", "mine", PREFECT_HOME=str(tmp_path / "prefect"))
+    assert answer.returncode == 0, answer.stderr
+    assert "run mine completed" in answer.stdout
+    (row,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()
+    assert (row["run_id"], row["state"]) == ("mine", "completed")
+    assert "test-secret" not in answer.stdout + answer.stderr

@@ -1,0 +1,69 @@
+import json
+
+import pytest
+
+from flows import full_pipeline
+from flows.full_pipeline import STAGES, Stage, choose_stages, vina
+from storage import Store
+
+
+def runs(store: Store) -> list[dict[str, object]]:
+    return store.table("runs").snapshot().read().to_pylist()
+
+
+def test_the_flow_is_called_vina() -> None:
+    assert vina.name == "vina"
+
+
+def test_a_run_leaves_its_record(prefect_server: None, store: Store) -> None:
+    assert vina(store=store.uri, run_id="first") == "first"
+    (row,) = runs(store)
+    assert (row["run_id"], row["state"], row["error"]) == ("first", "completed", None)
+    assert row["stages"] == [stage.name for stage in STAGES]
+    assert json.loads(str(row["configuration"])) == {"store": store.uri, "stages": row["stages"]}
+    assert row["started_at"] < row["finished_at"]  # type: ignore[operator]
+    assert str(row["code_version"]).startswith("0.")
+
+
+def test_a_run_has_a_name_of_its_own(prefect_server: None, store: Store) -> None:
+    names = {vina(store=store.uri, stages=["catalogue"]) for _ in range(2)}
+    assert len(names) == 2 and {row["run_id"] for row in runs(store)} == names
+
+
+def test_a_failing_stage_fails_the_run_and_is_recorded(
+    prefect_server: None, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explode(store_uri: str, run_id: str) -> str:
+        raise RuntimeError("the stage broke")
+
+    seen: list[str] = []
+
+    def note(store_uri: str, run_id: str) -> str:
+        seen.append(run_id)
+        return "noted"
+
+    stages = (Stage("before", note, ""), Stage("broken", explode, ""), Stage("after", note, ""))
+    monkeypatch.setattr(full_pipeline, "STAGES", stages)
+    with pytest.raises(RuntimeError, match="the stage broke"):
+        vina(store=store.uri, run_id="doomed")
+    assert seen == ["doomed"]
+    (row,) = runs(store)
+    assert (row["state"], row["error"]) == ("failed", "RuntimeError: the stage broke")
+    vina(store=store.uri, run_id="doomed", stages=["after"])
+    (row,) = runs(store)
+    assert (row["state"], row["error"], row["stages"]) == ("completed", None, ["after"])
+
+
+def test_stages_run_in_the_pipelines_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = tuple(Stage(name, lambda store_uri, run_id: "", "") for name in ("a", "b", "c"))
+    monkeypatch.setattr(full_pipeline, "STAGES", stages)
+    assert [stage.name for stage in choose_stages(["c", "a"])] == ["a", "c"]
+    assert [stage.name for stage in choose_stages(None)] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="no stage 'd'; the stages are a, b, c"):
+        choose_stages(["a", "d"])
+
+
+@pytest.mark.parametrize("run_id", ["a b", "../up", "x" * 65, "-x"])
+def test_a_wrong_run_id_is_refused(prefect_server: None, tmp_path: object, run_id: str) -> None:
+    with pytest.raises(ValueError, match="use up to 64 letters"):
+        vina(store=f"{tmp_path}/store", run_id=run_id)

@@ -1,0 +1,234 @@
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from storage import QueryError, Store, StoreError
+from storage.catalogue import Catalogue
+from storage.schemas import TABLES
+from storage.views import VIEWS
+from tests.samples import MODEL, commit_features, commit_votes, label_rows, random_videos, votes
+
+
+def commit_labels(store: Store, round_: int, rows: list[tuple[str, str, int, int, float, bool]]) -> None:
+    partition: dict[str, str | int] = {"run_id": "run-1", "round": round_}
+    store.table("pseudo_labels").commit(label_rows(rows), partition, "0", fingerprint="f", run_id="run-1")
+
+
+@pytest.fixture
+def labelled(store: Store) -> Store:
+    """Two rounds of labels for two videos, the steps they speak of, and two rejects."""
+    commit_labels(
+        store, 0, [("v1", "7", 0, 3, 0.8, True), ("v1", "7", 1, 9, 0.2, False), ("v2", "8", 0, 1, 0.3, False)]
+    )
+    commit_labels(store, 1, [("v1", "7", 0, 4, 0.9, True), ("v1", "7", 1, 9, 0.7, True), ("v2", "8", 0, 1, 0.4, False)])
+    steps = {
+        "article_id": ["7", "7", "8"],
+        "row": [0, 1, 0],
+        "step_id": ["a", "b", "c"],
+        "headline": ["Peel", "Cut", "Fry"],
+    }
+    rows = pa.table(steps | {"paragraph": pa.nulls(3, pa.string())})
+    store.table("steps").commit(rows, {"source": "demo"}, "0", fingerprint="f", run_id="run-1")
+    rejects = {
+        "item": ["v8", "v9"],
+        "reason": ["no video stream"] * 2,
+        "detail": ["x", None],
+        "file": ["f", "g"],
+        "line": [1, 2],
+    }
+    store.table("rejects").commit(pa.table(rejects), {"stage": "features"}, "0", fingerprint="f", run_id="run-1")
+    return store
+
+
+def ask(store: Store, statement: str) -> list[dict[str, object]]:
+    with Catalogue(store) as catalogue:
+        return catalogue.query(statement).to_pylist()
+
+
+def test_an_empty_store_has_every_table_and_view(store: Store) -> None:
+    with Catalogue(store) as catalogue:
+        names = {row["name"] for row in catalogue.query("SHOW TABLES").to_pylist()}
+        assert names == {*TABLES, *(view.name for view in VIEWS), "shards", "paper"}
+        for name in sorted(names - {"paper", "metrics_beside_paper"}):
+            assert catalogue.query(f"SELECT * FROM {name}").num_rows == 0, name
+        for name, schema in TABLES.items():
+            assert catalogue.query(f"SELECT * FROM {name}").column_names == schema.arrow.names
+
+
+def test_vectors_are_float_lists_in_sql(store: Store) -> None:
+    videos = random_videos(["v1", "v2"], width=64)
+    commit_features(store, "0", videos)
+    a_D, b_D = (videos[name][0].astype(np.float64) for name in ("v1", "v2"))
+    expected = float(a_D @ b_D / math.sqrt((a_D @ a_D) * (b_D @ b_D)))
+    answer = ask(
+        store,
+        """SELECT list_cosine_similarity(a.vector, b.vector) AS cosine, typeof(a.vector) AS type, len(a.vector) AS width
+           FROM features a, features b
+           WHERE a.video_id = 'v1' AND a.second = 0 AND b.video_id = 'v2' AND b.second = 0""",
+    )
+    assert answer == [{"cosine": pytest.approx(expected, abs=1e-6), "type": "FLOAT[]", "width": 64}]
+    values = ask(store, "SELECT vector FROM features WHERE video_id = 'v1' ORDER BY second")
+    assert np.array_equal(np.array([row["vector"] for row in values], np.float16), videos["v1"])
+
+
+def test_an_older_version_has_a_name(store: Store) -> None:
+    commit_votes(store, "0", "old")
+    commit_votes(store, "0", "new", mark="b")
+    with Catalogue(store) as catalogue:
+        assert catalogue.query("SELECT video_id FROM votes").to_pylist() == [{"video_id": "new"}]
+        for _ in range(2):
+            both = catalogue.query("SELECT a.video_id AS a, b.video_id AS b FROM votes_v1 a, votes_v2 b").to_pylist()
+            assert both == [{"a": "old", "b": "new"}]
+        assert catalogue.query("FROM votes_v0").num_rows == 0
+        with pytest.raises(StoreError, match="votes has no version 7; its versions are 0 to 2"):
+            catalogue.query("FROM votes_v7")
+        with pytest.raises(QueryError, match="nothing_v1 does not exist"):
+            catalogue.query("FROM nothing_v1")
+
+
+def test_odd_names_reach_sql_unharmed(store: Store) -> None:
+    odd = "it's/..%20\"é"
+    store.table("votes").commit(votes(odd), {"model": odd}, odd, fingerprint="a", run_id="r")
+    assert ask(store, "SELECT video_id, model, _shard FROM votes") == [{"video_id": odd, "model": odd, "_shard": odd}]
+    assert ask(store, "SELECT partition, shard FROM shards") == [{"partition": f"model={odd}", "shard": odd}]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY (SELECT 1) TO '{folder}/x.csv'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{folder}/x.csv'",
+        "explain (analyze, format json) copy (select 1) to '{folder}/x.csv'",
+        "/* a */ EXPLAIN /* b */ ANALYZE COPY (SELECT 1) TO '{folder}/x.csv'",
+        "CREATE TABLE x AS SELECT 1",
+        "INSERT INTO votes VALUES (1)",
+        "DELETE FROM votes",
+        "UPDATE votes SET rank = 1",
+        "DROP VIEW votes",
+        "ATTACH '{folder}/x.db'",
+        "ATTACH ':memory:' AS x",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET threads = 1",
+        "EXPORT DATABASE '{folder}'",
+        "PREPARE x AS COPY (SELECT 1) TO '{folder}/x'",
+        "CALL pragma_version()",
+        "PRAGMA version",
+        "BEGIN",
+        "VACUUM",
+        "SELECT 1; COPY (SELECT 1) TO '{folder}/x'",
+        "",
+    ],
+)
+def test_whatever_is_not_a_question_is_refused(store: Store, tmp_path: object, statement: str) -> None:
+    commit_votes(store, "0", "v1")
+    with Catalogue(store) as catalogue:
+        with pytest.raises(QueryError):
+            catalogue.query(statement.format(folder=store.uri))
+        assert catalogue.query("SELECT count(*) AS n FROM votes").to_pylist() == [{"n": 1}]
+        found = catalogue.query("SELECT count(*) AS n FROM shards").to_pylist()
+    assert found == [{"n": 1}]
+    assert [shard.path for shard in store.table("votes").snapshot().shards] and not store.table("votes").gc(
+        0, dry_run=True
+    )
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT * FROM read_text('/etc/hostname')", "FROM '/etc/passwd'", "SELECT * FROM glob('/etc/*')"]
+)
+def test_files_outside_the_store_stay_closed(store: Store, statement: str) -> None:
+    with pytest.raises(QueryError, match=r"Permission Error|does not exist"):
+        ask(store, statement)
+
+
+def test_python_variables_stay_closed(store: Store) -> None:
+    secret = pa.table({"a": [1]})
+    assert secret.num_rows
+    with pytest.raises(QueryError, match="secret does not exist"):
+        ask(store, "SELECT * FROM secret")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["EXPLAIN SELECT 1", "EXPLAIN ANALYZE SELECT 1", "DESCRIBE votes", "SUMMARIZE votes", "FROM votes", "VALUES (1)",
+     "WITH a AS (SELECT 1) FROM a", "SELECT 1;"],
+)  # fmt: skip
+def test_questions_of_all_kinds_are_answered(store: Store, statement: str) -> None:
+    assert ask(store, statement) is not None
+
+
+def test_keep_rate_by_round_and_task(labelled: Store) -> None:
+    rows = ask(labelled, "SELECT round, article_id, labels, kept, kept_percent FROM label_keep_rate")
+    assert [tuple(row.values()) for row in rows] == [
+        (0, "7", 2, 1, 50.0), (0, "8", 1, 0, 0.0), (1, "7", 2, 2, 100.0), (1, "8", 1, 0, 0.0),
+    ]  # fmt: skip
+
+
+def test_why_labels_were_dropped(labelled: Store) -> None:
+    rows = ask(labelled, "SELECT round, reason, labels FROM label_reasons WHERE round = 0")
+    assert [tuple(row.values()) for row in rows] == [(0, "score below gamma", 2), (0, "score reaches gamma", 1)]
+
+
+def test_best_and_worst_steps(labelled: Store) -> None:
+    best = ask(labelled, "SELECT headline, mean_score FROM step_quality WHERE round = 1 AND best_rank = 1")
+    worst = ask(labelled, "SELECT headline, mean_score FROM step_quality WHERE round = 1 AND worst_rank = 1")
+    assert best == [{"headline": "Peel", "mean_score": pytest.approx(0.9)}]
+    assert worst == [{"headline": "Fry", "mean_score": pytest.approx(0.4)}]
+
+
+def test_disagreements_between_rounds(labelled: Store) -> None:
+    rows = ask(
+        labelled,
+        """SELECT video_id, step_row, peak_s, next_peak_s, moved_s, overlap, kept, next_kept
+           FROM round_disagreements ORDER BY step_row""",
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("v1", 0, 3, 4, 1, pytest.approx(1 / 3), True, True),
+        ("v1", 1, 9, 9, 0, pytest.approx(1.0), False, True),
+    ]
+
+
+def test_rejects_by_reason(labelled: Store) -> None:
+    rows = ask(labelled, "FROM rejects_by_reason")
+    assert rows == [{"stage": "features", "reason": "no video stream", "items": 2, "example": "v8"}]
+
+
+def test_metrics_stand_beside_the_papers(store: Store) -> None:
+    ours = {
+        "protocol": ["htstep-r1"], "protocol_version": [1], "method": ["vina"], "metric": ["R@1"], "value": [30.6],
+        "low": [29.0], "high": [32.0], "num_videos": [600], "seed": [0],
+    }  # fmt: skip
+    partition = {"run_id": "run-1", "benchmark": "htstep"}
+    store.table("metrics").commit(pa.table(ours), partition, "0", fingerprint="f", run_id="run-1")
+    rows = ask(
+        store, "SELECT ours, paper, difference FROM metrics_beside_paper WHERE method = 'vina' AND benchmark = 'htstep'"
+    )
+    assert rows == [{"ours": pytest.approx(30.6), "paper": pytest.approx(35.6), "difference": pytest.approx(-5.0)}]
+    only_paper = ask(store, "SELECT paper FROM metrics_beside_paper WHERE method = 'wsag' AND metric = 'R@50 IoU 0.3'")
+    assert only_paper == [{"paper": pytest.approx(23.1)}]
+
+
+def test_who_wrote_what(labelled: Store) -> None:
+    rows = ask(labelled, 'SELECT "table", partition, run_id, num_rows FROM run_shards ORDER BY ALL')
+    assert [tuple(row.values()) for row in rows] == [
+        ("pseudo_labels", "run_id=run-1, round=0", "run-1", 3),
+        ("pseudo_labels", "run_id=run-1, round=1", "run-1", 3),
+        ("rejects", "stage=features", "run-1", 2),
+        ("steps", "source=demo", "run-1", 3),
+    ]
+
+
+def test_filters_are_pushed_down(store: Store) -> None:
+    commit_votes(store, "0", "v1", "v2")
+    plan = str(ask(store, "EXPLAIN SELECT rank FROM votes WHERE video_id = 'v1'"))
+    scan = plan[plan.index("Filters") :]
+    assert "video_id" in scan and "v1" in scan
+
+
+def test_a_stream_comes_in_batches(store: Store) -> None:
+    store.table("votes").commit(votes(*map(str, range(5000))), MODEL, "0", fingerprint="a", run_id="r")
+    with Catalogue(store) as catalogue:
+        sizes = [len(batch) for batch in catalogue.stream("SELECT video_id FROM votes", 1000)]
+    assert sum(sizes) == 5000 and max(sizes) <= 2048
