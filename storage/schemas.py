@@ -59,6 +59,8 @@ class TableSchema:
     partition_by: tuple[str, ...]
     key: str | None = None
     arrow: pa.Schema = field(init=False)
+    log_columns: tuple[str, ...] = field(init=False)
+    """The columns that are constant in a file, and that the table's log therefore knows too."""
 
     def __post_init__(self) -> None:
         fields = [
@@ -66,11 +68,7 @@ class TableSchema:
             for c in self.columns + PROVENANCE
         ]
         object.__setattr__(self, "arrow", pa.schema(fields))
-
-    @property
-    def log_columns(self) -> tuple[str, ...]:
-        """The columns that are constant in a file, and that the table's log therefore knows too."""
-        return self.partition_by + tuple(c.name for c in PROVENANCE)
+        object.__setattr__(self, "log_columns", self.partition_by + tuple(c.name for c in PROVENANCE))
 
     def cast(self, rows: pa.Table, constants: dict[str, str | int]) -> pa.Table:
         """Rows in exactly this schema, the constant columns filled in; a SchemaError says what does not fit."""

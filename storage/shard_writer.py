@@ -58,23 +58,21 @@ class ShardWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        fingerprint = str(self._constants["_fingerprint"])
+        if kind is not None:
+            self._abandon()
+            return
         try:
-            if kind is not None:
-                self._abandon()
-                return
             with self._errors():
                 self._parquet.close()
                 self._sink.close()
             add = self._verified()
-            present = not self._force and self._table.holds(self._values, fingerprint)
         except BaseException:
             self._abandon()
             raise
-        if present:
+        fingerprint = str(self._constants["_fingerprint"])
+        self.committed, tried = self._table.publish(add, self._values, fingerprint, self._force)
+        if not tried:
             self._abandon()
-        else:
-            self.committed = self._table.publish(add, self._values, fingerprint, self._force)
 
     def _verified(self) -> AddAction:
         """Reopen the file from where it lies, and describe it to the log."""

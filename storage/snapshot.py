@@ -39,29 +39,34 @@ class Shard:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The shards of one version; version -1 is a table that nobody has written to."""
+    """The shards of one version; version -1 is a table that nobody has written to.
+
+    `files` is the log's own list, an Arrow table with a row a file: to look one up among thousands takes no loop.
+    """
 
     schema: TableSchema
     location: Location
     version: int
-    shards: tuple[Shard, ...]
+    files: pa.Table | None
 
     @classmethod
     def of(cls, schema: TableSchema, location: Location, delta: DeltaTable | None) -> "Snapshot":
         """The snapshot that a Delta table is at."""
         if delta is None:
-            return cls(schema, location, -1, ())
-        actions = pa.table(delta.get_add_actions(flatten=True))
-        shards = (_shard(schema, action) for action in actions.to_pylist())
-        return cls(schema, location, delta.version(), tuple(sorted(shards, key=lambda shard: shard.values)))
+            return cls(schema, location, -1, None)
+        return cls(schema, location, delta.version(), pa.table(delta.get_add_actions(flatten=True)))
 
     @cached_property
-    def _by_values(self) -> dict[tuple[str, ...], Shard]:
-        return {shard.values: shard for shard in self.shards}
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards, in the order of their partitions and names."""
+        rows = self.files.to_pylist() if self.files is not None else []
+        return tuple(sorted((_shard(self.schema, row) for row in rows), key=lambda shard: shard.values))
 
     def find(self, values: tuple[str, ...]) -> Shard | None:
         """The shard of a partition and name."""
-        return self._by_values.get(values)
+        names = (*self.schema.partition_by, "_shard")
+        found = self._select(dict(zip(names, values, strict=True)))
+        return found.shards[0] if found.shards else None
 
     @property
     def num_rows(self) -> int:
@@ -81,9 +86,15 @@ class Snapshot:
 
     def where(self, **partition: str | int) -> "Snapshot":
         """The part of the snapshot whose partition has these values."""
-        places = {self.schema.partition_by.index(name): str(value) for name, value in partition.items()}
-        chosen = (s for s in self.shards if all(s.values[place] == value for place, value in places.items()))
-        return Snapshot(self.schema, self.location, self.version, tuple(chosen))
+        return self._select({name: str(value) for name, value in partition.items()})
+
+    def _select(self, constants: dict[str, str]) -> "Snapshot":
+        if self.files is None:
+            return self
+        files = self.files
+        for name, value in constants.items():
+            files = files.filter(pc.equal(files.column(f"partition.{name}").cast(pa.string()), value))
+        return Snapshot(self.schema, self.location, self.version, files)
 
     def path(self, shard: Shard) -> str:
         """A shard's file, as the location's file system names it."""

@@ -57,11 +57,7 @@ class Table:
 
     def has(self, partition: Partition, shard: str, fingerprint: str) -> bool:
         """Whether this very shard is committed: then there is nothing to compute."""
-        return self.holds(self._values(partition, shard), fingerprint)
-
-    def holds(self, values: tuple[str, ...], fingerprint: str) -> bool:
-        """The same question, of a shard's values."""
-        current = self.snapshot().find(values)
+        current = self.snapshot().find(self._values(partition, shard))
         return current is not None and current.fingerprint == fingerprint
 
     def writer(
@@ -83,8 +79,11 @@ class Table:
             writer.write(rows)
         return writer.committed
 
-    def publish(self, add: AddAction, values: tuple[str, ...], fingerprint: str, force: bool) -> bool:
-        """Make a written file the shard's content. False if the shard got this fingerprint in the meantime."""
+    def publish(self, add: AddAction, values: tuple[str, ...], fingerprint: str, force: bool) -> tuple[bool, bool]:
+        """Make a written file the shard's content; returns whether it is, and whether a commit was tried at all.
+
+        It is not where the shard has this fingerprint already.
+        """
         landed = True
 
         def plan(snapshot: Snapshot) -> Actions:
@@ -99,19 +98,20 @@ class Table:
                 return []
             return [self._remove(current), add]
 
-        self._transact(plan)
-        return landed
+        tried = self._transact(plan)
+        return landed, tried
 
     def retire(self, partition: Partition, keep: Iterable[str] = ()) -> list[str]:
         """Take the shards of a partition that are not in `keep` out of the newest version; returns their names.
 
         A stage calls it at its end, when it may have been cut into other shards than the run before.
         """
-        wanted, kept = self._values(partition, "any")[:-1], set(keep)
+        self._values(partition, "any")
+        kept = set(keep)
         retired: list[str] = []
 
         def plan(snapshot: Snapshot) -> Actions:
-            chosen = [s for s in snapshot.shards if s.values[:-1] == wanted and s.name not in kept]
+            chosen = [shard for shard in snapshot.where(**partition).shards if shard.name not in kept]
             retired[:] = [shard.name for shard in chosen]
             return [self._remove(shard) for shard in chosen]
 
@@ -126,15 +126,18 @@ class Table:
                 return []
             return list(delta.vacuum(older_than_hours, dry_run, enforce_retention_duration=False, full=True))
 
-    def _transact(self, plan: Callable[[Snapshot], Actions]) -> None:
-        """Commit what `plan` makes of the newest snapshot; a race lost makes it plan again. No actions: no commit."""
+    def _transact(self, plan: Callable[[Snapshot], Actions]) -> bool:
+        """Commit what `plan` makes of the newest snapshot; a race lost makes it plan again. No actions: no commit.
+
+        Returns whether a commit was tried.
+        """
         with self._lock:
             for attempt in range(COMMIT_ATTEMPTS):
                 with self._errors("commit"):
                     delta = self._open() or self._create()
                     actions = plan(Snapshot.of(self.schema, self.location, delta))
                     if not actions:
-                        return
+                        return attempt > 0
                     try:
                         delta.create_write_transaction(
                             actions,
@@ -143,7 +146,7 @@ class Table:
                             partition_by=list(self.schema.log_columns),
                             commit_properties=CommitProperties(max_commit_retries=0),
                         )
-                        return
+                        return True
                     except CommitFailedError:
                         pause_s = random.uniform(0, min(1.0, 0.01 * 2**attempt))
                 time.sleep(pause_s)
