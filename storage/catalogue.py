@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 from urllib.parse import urlparse
 
 import duckdb
@@ -19,7 +20,7 @@ from duckdb.func import PythonUDFType
 
 from storage.errors import QueryError, StoreError
 from storage.paper import PAPER_NUMBERS
-from storage.schemas import TABLES
+from storage.schemas import FLOAT, INT, STRING, TABLES, TableSchema
 from storage.snapshot import Snapshot
 from storage.store import Store
 from storage.vectors import decode_for_sql
@@ -28,6 +29,7 @@ from storage.views import VIEWS
 _OLD_VERSION = re.compile(r"\b([a-z_]+)_v(\d+)\b")
 _MISSING_TABLE = re.compile(r"Table with name (\w+) does not exist")
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b\s*(ANALY[SZ]E\b)?\s*(\([^)]*\))?", re.IGNORECASE)
+_SQL_TYPES = {STRING: "VARCHAR", INT: "INTEGER", FLOAT: "FLOAT"}
 _SHARD_COLUMNS = pa.schema(
     [
         ("table", pa.string()),
@@ -116,23 +118,26 @@ class Catalogue:
             return None
 
     def _show(self, view: str, snapshot: Snapshot) -> None:
-        """Make a view of a snapshot, with declared columns and decoded vectors."""
+        """Make a view of a snapshot: declared columns, those of the log included, and vectors decoded."""
         schema = snapshot.schema
-        vectors = {column.name: column.vector for column in schema.columns if column.vector}
-        columns = ", ".join(
-            f'vector_{vectors[name]}("{name}") AS "{name}"' if name in vectors else f'"{name}"'
-            for name in schema.arrow.names
-        )
-        base = "s3://" if snapshot.location.is_s3 else ""
         try:
             if self._native and snapshot.shards:
-                files = ", ".join(_quoted(base + snapshot.path(shard)) for shard in snapshot.shards)
-                self._connection.execute(f"CREATE VIEW {view} AS SELECT {columns} FROM read_parquet([{files}])")
+                base = "s3://" if snapshot.location.is_s3 else ""
+                self._set(f"{view} files", [base + snapshot.path(shard) for shard in snapshot.shards])
+                for name in schema.log_columns:
+                    self._set(f"{view} {name}", [shard.constants[name] for shard in snapshot.shards])
+                columns = ", ".join(_column(schema, view, name) for name in schema.arrow.names)
+                source = f"read_parquet(getvariable('{view} files'))"
+                self._connection.execute(f"CREATE VIEW {view} AS SELECT {columns} FROM {source}")
             else:
                 rows = snapshot.dataset() if snapshot.shards else schema.arrow.empty_table()
+                columns = ", ".join(_column(schema, None, name) for name in schema.arrow.names)
                 self._connection.from_arrow(rows).project(columns).create_view(view)
         except duckdb.Error as error:
             self._broken[view] = StoreError(f"table {schema.name}, version {snapshot.version}: {error}")
+
+    def _set(self, variable: str, values: list[Any]) -> None:
+        self._connection.execute(f'SET VARIABLE "{variable}" = ?', [values])
 
     def _show_old_version(self, table: str, version: int) -> None:
         view = f"{table}_v{version}"
@@ -189,15 +194,25 @@ def refuse_writes(statement: str) -> None:
         raise QueryError(f"the store is read-only here: a {kind.name} statement is refused; use SELECT")
 
 
+def _column(schema: TableSchema, view: str | None, name: str) -> str:
+    """A column of a view. One of the log's is looked up by the number of the file: DuckDB skips whole files by it."""
+    vectors = {column.name: column.vector for column in schema.columns if column.vector}
+    if name in vectors:
+        return f'vector_{vectors[name]}("{name}") AS "{name}"'
+    if view is not None and name in schema.log_columns:
+        kind = _SQL_TYPES[schema.arrow.field(name).type]
+        return f"getvariable('{view} {name}')[(file_index + 1)::BIGINT]::{kind} AS \"{name}\""
+    return f'"{name}"'
+
+
 def _list_shards(snapshots: list[Snapshot]) -> pa.Table:
     rows = []
     for snapshot in snapshots:
         for shard in snapshot.shards:
-            partition = dict(zip(snapshot.schema.partition_by, shard.values[:-1], strict=True))
             rows.append(
                 {
                     "table": snapshot.schema.name,
-                    "partition": ", ".join(f"{name}={value}" for name, value in partition.items()),
+                    "partition": ", ".join(f"{name}={shard.constants[name]}" for name in snapshot.schema.partition_by),
                     "shard": shard.name,
                     "fingerprint": shard.fingerprint,
                     "written_by": shard.written_by,

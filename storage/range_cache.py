@@ -37,8 +37,8 @@ class RangeCache:
         except ValueError as error:
             raise StoreError(f"VINA_CACHE_GB={gigabytes!r} is not a positive number of gigabytes") from error
 
-    def read(self, name: str, offset: int, length: int, fetch: Callable[[int, int], bytes]) -> bytes:
-        """The bytes of a range, from the cache or from `fetch(length, offset)`."""
+    def read(self, name: str, offset: int, length: int, fetch: Callable[[str, int, int], bytes]) -> bytes:
+        """The bytes of a range, from the cache or from `fetch(name, length, offset)`."""
         path = self.folder / hashlib.sha256(f"{name}:{offset}:{length}".encode()).hexdigest()
         try:
             data = path.read_bytes()
@@ -49,7 +49,7 @@ class RangeCache:
             self.hits += 1
             return data
         self.misses += 1
-        data = fetch(length, offset)
+        data = fetch(name, length, offset)
         self._keep(path, data)
         return data
 

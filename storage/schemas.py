@@ -1,13 +1,15 @@
 """Every table of the store: version, columns, types, units, a comment each. Nothing is inferred from data.
 
 A table's `partition_by` columns name its partitions (a backbone, a run and its round, ...). A shard is written whole
-into one partition, and a rerun replaces its own shards only. Times are seconds from the start of the video. A row
-that speaks of *second s* speaks of the interval [s, s + 1).
-Three columns that every table has say where a row comes from: PROVENANCE.
+into one partition, and a rerun replaces its own shards only. Three columns that every table has say where a row comes
+from: PROVENANCE. These, and a table's `constants`, are the same in all rows of a file and are kept once, in the log.
+Times are seconds from the start of the video. A row that speaks of *second s* speaks of the interval [s, s + 1).
 A change to a table's columns raises its version; a store written with another version is refused, never guessed at.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -58,40 +60,64 @@ class TableSchema:
     columns: tuple[Column, ...]
     partition_by: tuple[str, ...]
     key: str | None = None
+    constants: tuple[str, ...] = ()
     arrow: pa.Schema = field(init=False)
+    """All columns, as readers see them."""
+    files: pa.Schema = field(init=False)
+    """The columns that are in the data files."""
     log_columns: tuple[str, ...] = field(init=False)
-    """The columns that are constant in a file, and that the table's log therefore knows too."""
+    """The columns that are in the log."""
 
     def __post_init__(self) -> None:
         fields = [
             pa.field(c.name, c.type, nullable=c.optional, metadata={"comment": c.comment, "unit": c.unit})
             for c in self.columns + PROVENANCE
         ]
+        in_log = self.partition_by + self.constants + tuple(c.name for c in PROVENANCE)
         object.__setattr__(self, "arrow", pa.schema(fields))
-        object.__setattr__(self, "log_columns", self.partition_by + tuple(c.name for c in PROVENANCE))
+        object.__setattr__(self, "log_columns", in_log)
+        object.__setattr__(self, "files", pa.schema([f for f in fields if f.name not in in_log]))
 
-    def cast(self, rows: pa.Table, constants: dict[str, str | int]) -> pa.Table:
-        """Rows in exactly this schema, the constant columns filled in; a SchemaError says what does not fit."""
-        expected = {c.name for c in self.columns} - set(constants)
-        given = set(rows.column_names)
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """The names of the vector columns."""
+        return tuple(column.name for column in self.columns if column.vector)
+
+    def cast(self, rows: pa.Table) -> pa.Table:
+        """Rows in exactly the schema of the files; a SchemaError says what does not fit."""
+        self._check_names(set(self.files.names), set(rows.column_names))
+        columns = {column.name: self._checked(column, rows.column(column.name)) for column in self.files}
+        fields = [column.with_type(columns[column.name].type) for column in self.files]
+        return pa.table(columns, schema=pa.schema(fields))
+
+    def cast_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the log's columns for one shard; a SchemaError says what does not fit."""
+        self._check_names(set(self.log_columns), set(constants))
+        fixed = {}
+        for name in self.log_columns:
+            column = self.arrow.field(name)
+            fixed[name] = self._checked(column, pa.array([constants[name]])).to_pylist()[0]
+            if fixed[name] == "":
+                raise SchemaError(f"table {self.name}, column {name}: a partition, shard or constant may not be empty")
+        return fixed
+
+    def _check_names(self, expected: set[str], given: set[str]) -> None:
         if problem := _difference(expected, given):
             raise SchemaError(f"table {self.name}: {problem}; `vina describe {self.name}` lists its columns")
-        arrays = []
-        for column in self.arrow:
-            if column.name in constants:
-                arrays.append(pa.repeat(pa.scalar(constants[column.name], column.type), len(rows)))
-                continue
-            array = rows.column(column.name)
-            try:
+
+    def _checked(self, column: pa.Field, array: pa.Array) -> pa.Array:
+        try:
+            if column.name not in self.vectors:
                 array = array.cast(column.type)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise SchemaError(f"table {self.name}, column {column.name}: {error}") from error
-            if array.null_count and not column.nullable:
+            elif not pa.types.is_fixed_size_binary(array.type):
                 raise SchemaError(
-                    f"table {self.name}, column {column.name}: {array.null_count} nulls where none may be"
+                    f"table {self.name}, column {column.name}: use storage.vectors.encode, not {array.type}"
                 )
-            arrays.append(array)
-        return pa.table(arrays, schema=self.arrow)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaError(f"table {self.name}, column {column.name}: {error}") from error
+        if array.null_count and not column.nullable:
+            raise SchemaError(f"table {self.name}, column {column.name}: {array.null_count} nulls where none may be")
+        return array
 
 
 def _difference(expected: set[str], given: set[str]) -> str:
@@ -177,7 +203,8 @@ _ALL = (
         Column("layer", STRING, "the layer the vector is read from, e.g. mixed_5c"),
         Column("value_range", STRING, "range of the pixel values, e.g. [0, 1]; none if not known", optional=True),
         Column("weights_sha256", STRING, "hash of the weights' file, or random:SEED; none if not known", optional=True),
-    ), ("backbone",), key="video_id"),
+    ), ("backbone",), key="video_id",
+        constants=("fps", "frames_per_clip", "stride_s", "layer", "value_range", "weights_sha256")),
     TableSchema("sentence_embeddings", 1, "one row a distinct text", (
         _MODEL,
         Column("text_sha256", STRING, "hash of the text"),

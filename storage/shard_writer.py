@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
 from deltalake.transaction import AddAction
@@ -24,16 +25,20 @@ if TYPE_CHECKING:
     from storage.table import Table
 
 ROWS_PER_GROUP = 122_880  # DuckDB's own: its threads take one row group each
+ROWS_PER_PAGE = 16_384  # pyarrow begins a new page at 20,000 rows
+PAGE_HEADER_BYTES = 36  # one header is some 25 bytes, two are more than this
 
 
 class ShardWriter:
-    """A context manager. In tables with vectors each `write` becomes one row group: write one video at a time."""
+    """A context manager. In tables with vectors each `write` is a row group of its own: write a video at a time."""
 
-    def __init__(self, table: "Table", values: tuple[str, ...], constants: dict[str, str | int], force: bool) -> None:
-        self._table, self._values, self._constants, self._force = table, values, constants, force
+    def __init__(self, table: "Table", constants: dict[str, Any], force: bool) -> None:
+        self._table, self._constants, self._force = table, constants, force
         self._name = f"part-{uuid.uuid4().hex}.parquet"
         self._folder = f"{table.location.root}/{table.name}"
         self._path = f"{self._folder}/{self._name}"
+        self._sink: pa.NativeFile = None
+        self._parquet: pq.ParquetWriter | None = None
         self._num_rows = 0
         self.committed = False
 
@@ -43,16 +48,23 @@ class ShardWriter:
             if not location.is_s3:
                 location.filesystem.create_dir(self._folder)
             self._sink = location.filesystem.open_output_stream(self._path)
-            options = _parquet_options(self._table.schema)
-            self._parquet = pq.ParquetWriter(self._sink, self._table.schema.arrow, **options)
         return self
 
+    def _begin(self, schema: pa.Schema) -> pq.ParquetWriter:
+        # A file alone, far from its log, still says what it is.
+        story = {"vina": json.dumps({"table": self._table.name, **self._constants}, default=str)}
+        return pq.ParquetWriter(self._sink, schema.with_metadata(story), **_parquet_options(self._table.schema))
+
     def write(self, rows: pa.Table) -> None:
-        """Append rows; the columns that are constant in the shard are filled in."""
-        fixed = self._table.schema.cast(rows, self._constants)
-        whole = any(column.vector for column in self._table.schema.columns)
+        """Append rows: all columns but those that are constant in the shard."""
+        fixed = self._table.schema.cast(rows)
         with self._errors():
-            self._parquet.write_table(fixed, row_group_size=max(1, len(fixed)) if whole else ROWS_PER_GROUP)
+            self._parquet = self._parquet or self._begin(fixed.schema)
+            if not fixed.schema.equals(self._parquet.schema):
+                raise SchemaError(f"table {self._table.name}: vectors of another width than the shard's first ones")
+            if len(fixed):
+                limit = ROWS_PER_PAGE if self._table.schema.vectors else ROWS_PER_GROUP
+                self._parquet.write_table(fixed, row_group_size=limit)
         self._num_rows += len(fixed)
 
     def __exit__(
@@ -63,30 +75,31 @@ class ShardWriter:
             return
         try:
             with self._errors():
+                self._parquet = self._parquet or self._begin(self._table.schema.files)
                 self._parquet.close()
                 self._sink.close()
             add = self._verified()
         except BaseException:
             self._abandon()
             raise
-        fingerprint = str(self._constants["_fingerprint"])
-        self.committed, tried = self._table.publish(add, self._values, fingerprint, self._force)
+        self.committed, tried = self._table.publish(add, self._constants, self._force)
         if not tried:
             self._abandon()
 
     def _verified(self) -> AddAction:
         """Reopen the file from where it lies, and describe it to the log."""
-        filesystem = self._table.location.filesystem
-        with self._errors(), filesystem.open_input_file(self._path) as source:
-            footer = pq.read_metadata(source)
-            size = source.size()
+        with self._errors():
+            footer = read_footer(self._table.location.filesystem, self._path)
+            size = self._table.location.filesystem.get_file_info(self._path).size
+        if self._table.schema.vectors:
+            for group in range(footer.num_row_groups):
+                vector_page(self._table.schema, footer, group, self._path)
         if footer.num_rows != self._num_rows:
             raise StoreError(f"table {self._table.name}: {self._path} has {footer.num_rows} rows, not {self._num_rows}")
-        values = (*self._values, self._constants["_fingerprint"], self._constants["_written_by"])
         return AddAction(
             path=self._name,
             size=size,
-            partition_values={n: str(v) for n, v in zip(self._table.schema.log_columns, values, strict=True)},
+            partition_values=log_values(self._constants),
             modification_time=int(time.time() * 1000),
             data_change=True,
             stats=json.dumps(_statistics(self._table.schema, footer)),
@@ -95,7 +108,8 @@ class ShardWriter:
     def _abandon(self) -> None:
         for closing in (self._parquet, self._sink):
             try:
-                closing.close()
+                if closing is not None:
+                    closing.close()
             except (OSError, pa.ArrowException):
                 continue  # it failed to write, so it may fail to close; the file goes away
         try:
@@ -113,15 +127,44 @@ class ShardWriter:
             raise StoreError(f"table {self._table.name}: {self._path} was not written: {error}") from error
 
 
+def log_values(constants: dict[str, Any]) -> dict[str, str | None]:
+    """Constants as the log spells them."""
+    return {name: None if value is None else str(value) for name, value in constants.items()}
+
+
+def read_footer(filesystem: pafs.FileSystem, path: str) -> pq.FileMetaData:
+    """The footer of a Parquet file; an error names the file."""
+    with filesystem.open_input_file(path) as source:
+        try:
+            return pq.read_metadata(source)
+        except pa.ArrowException as error:
+            raise OSError(f"{path}: {error}") from error
+
+
+def vector_page(schema: TableSchema, footer: pq.FileMetaData, group: int, path: str) -> tuple[int, int]:
+    """Where the vectors of a row group begin in the file, and their size in bytes.
+
+    They are one uncompressed page of values of fixed width, and so the last bytes of their column chunk.
+    """
+    column = footer.row_group(group).column(schema.files.get_field_index(schema.vectors[0]))
+    width = footer.schema.column(schema.files.get_field_index(schema.vectors[0])).length
+    size = footer.row_group(group).num_rows * width
+    header = column.total_compressed_size - size
+    if column.compression != "UNCOMPRESSED" or column.has_dictionary_page or not 0 < header <= PAGE_HEADER_BYTES:
+        raise StoreError(f"table {schema.name}: the vectors of row group {group} in {path} are not one plain page")
+    return column.data_page_offset + header, size
+
+
 def _parquet_options(schema: TableSchema) -> dict[str, Any]:
-    vectors = {column.name for column in schema.columns if column.vector}
-    plain = [column.name for column in schema.arrow if column.name not in vectors]
+    if not schema.vectors:
+        return {"compression": "ZSTD"}
+    plain = [column.name for column in schema.files if column.name not in schema.vectors]
     return {
-        "compression": {column.name: "NONE" if column.name in vectors else "ZSTD" for column in schema.arrow},
+        "compression": {column.name: "ZSTD" if column.name in plain else "NONE" for column in schema.files},
         "use_dictionary": plain,
-        # In tables with vectors a row group is one video: statistics on all columns would be most of the footer.
-        "write_statistics": [schema.key] if vectors else True,
-        "data_page_size": 2**30 if vectors else None,
+        # A row group is one video: statistics on all columns would be most of the footer.
+        "write_statistics": [schema.key],
+        "data_page_size": 2**30,
     }
 
 
@@ -129,7 +172,7 @@ def _statistics(schema: TableSchema, footer: pq.FileMetaData) -> dict[str, Any]:
     known: dict[str, Any] = {"numRecords": footer.num_rows}
     if schema.key is None or footer.num_rows == 0:
         return known
-    place = schema.arrow.get_field_index(schema.key)
+    place = schema.files.get_field_index(schema.key)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     chunks = [group.column(place).statistics for group in groups if group.num_rows]
     if all(chunk is not None and chunk.has_min_max for chunk in chunks):

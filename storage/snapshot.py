@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +21,9 @@ from storage.schemas import TableSchema
 
 @dataclass(frozen=True)
 class Shard:
-    """One committed file. `values` are its partition's values and its name; `key_range` bounds the table's key."""
+    """One committed file. `constants` are the values of the log's columns; `key_range` bounds the table's key."""
 
-    values: tuple[str, ...]
-    fingerprint: str
-    written_by: str
+    constants: dict[str, Any]
     path: str
     num_rows: int
     num_bytes: int
@@ -34,7 +33,17 @@ class Shard:
     @property
     def name(self) -> str:
         """The shard's name within its partition."""
-        return self.values[-1]
+        return str(self.constants["_shard"])
+
+    @property
+    def fingerprint(self) -> str:
+        """What the shard was made of."""
+        return str(self.constants["_fingerprint"])
+
+    @property
+    def written_by(self) -> str:
+        """The run that wrote it."""
+        return str(self.constants["_written_by"])
 
 
 @dataclass(frozen=True)
@@ -60,13 +69,15 @@ class Snapshot:
     def shards(self) -> tuple[Shard, ...]:
         """The shards, in the order of their partitions and names."""
         rows = self.files.to_pylist() if self.files is not None else []
-        return tuple(sorted((_shard(self.schema, row) for row in rows), key=lambda shard: shard.values))
+        return tuple(sorted((_shard(self.schema, row) for row in rows), key=self._place))
 
-    def find(self, values: tuple[str, ...]) -> Shard | None:
+    def _place(self, shard: Shard) -> tuple[Any, ...]:
+        return tuple(shard.constants[name] for name in (*self.schema.partition_by, "_shard"))
+
+    def find(self, partition: Mapping[str, Any], shard: str) -> Shard | None:
         """The shard of a partition and name."""
-        names = (*self.schema.partition_by, "_shard")
-        found = self._select(dict(zip(names, values, strict=True)))
-        return found.shards[0] if found.shards else None
+        found = self.where(**partition, _shard=shard).shards
+        return found[0] if found else None
 
     @property
     def num_rows(self) -> int:
@@ -81,19 +92,17 @@ class Snapshot:
     @property
     def content_version(self) -> str:
         """A hash of what the table holds, equal for equal contents however they were committed: an input's version."""
-        content = [[*shard.values, shard.fingerprint] for shard in self.shards]
+        content = [[*self._place(shard), shard.fingerprint] for shard in self.shards]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
-    def where(self, **partition: str | int) -> "Snapshot":
-        """The part of the snapshot whose partition has these values."""
-        return self._select({name: str(value) for name, value in partition.items()})
-
-    def _select(self, constants: dict[str, str]) -> "Snapshot":
+    def where(self, **constants: str | int) -> "Snapshot":
+        """The part of the snapshot whose log columns, its partition above all, have these values."""
         if self.files is None:
             return self
         files = self.files
         for name, value in constants.items():
-            files = files.filter(pc.equal(files.column(f"partition.{name}").cast(pa.string()), value))
+            column = files.column(f"partition.{name}")
+            files = files.filter(pc.equal(column, pa.scalar(value).cast(column.type)))
         return Snapshot(self.schema, self.location, self.version, files)
 
     def path(self, shard: Shard) -> str:
@@ -114,16 +123,6 @@ class Snapshot:
         with self.errors():
             return self.dataset().to_table(columns=list(columns) if columns else None, filter=where)
 
-    def batches(
-        self, columns: Sequence[str] | None = None, where: pc.Expression | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """All rows in bounded memory: a few row groups are in flight at a time."""
-        with self.errors():
-            scanner = self.dataset().scanner(
-                columns=list(columns) if columns else None, filter=where, batch_readahead=4, fragment_readahead=1
-            )
-            yield from scanner.to_batches()
-
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Turns what reading a file may raise into an error that names the table and says what to do."""
@@ -136,27 +135,25 @@ class Snapshot:
             ) from error
 
     def _guarantee(self, shard: Shard) -> pc.Expression:
-        names = self.schema.log_columns
-        values = (*shard.values, shard.fingerprint, shard.written_by)
+        """What holds for every row of a file: pyarrow takes the log's columns from it, and skips whole files by it."""
         expression = pc.scalar(True)
-        for name, value in zip(names, values, strict=True):
-            expression &= pc.field(name) == pa.scalar(value).cast(self.schema.arrow.field(name).type)
+        for name, value in shard.constants.items():
+            column = pc.field(name)
+            typed = pa.scalar(value, self.schema.arrow.field(name).type)
+            expression &= column.is_null() if value is None else column == typed
         if shard.key_range is not None:
             low, high = shard.key_range
             expression &= (pc.field(self.schema.key) >= low) & (pc.field(self.schema.key) <= high)
         return expression
 
 
-def _shard(schema: TableSchema, action: dict[str, object]) -> Shard:
-    values = [str(action[f"partition.{name}"]) for name in schema.log_columns]
+def _shard(schema: TableSchema, action: dict[str, Any]) -> Shard:
     low, high = action.get(f"min.{schema.key}"), action.get(f"max.{schema.key}")
     return Shard(
-        values=tuple(values[:-2]),
-        fingerprint=values[-2],
-        written_by=values[-1],
-        path=str(action["path"]),
-        num_rows=int(str(action["num_records"])),
-        num_bytes=int(str(action["size_bytes"])),
-        written_at=datetime.fromtimestamp(int(str(action["modification_time"])) / 1000, UTC),
-        key_range=(str(low), str(high)) if low is not None and high is not None else None,
+        constants={name: action[f"partition.{name}"] for name in schema.log_columns},
+        path=action["path"],
+        num_rows=action["num_records"],
+        num_bytes=action["size_bytes"],
+        written_at=datetime.fromtimestamp(action["modification_time"] / 1000, UTC),
+        key_range=None if low is None or high is None else (low, high),
     )

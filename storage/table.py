@@ -4,6 +4,8 @@ Why Delta (`deltalake`, no JVM): it is maintained, any Delta reader opens these 
 entry that is created only if absent (hard link on disk, If-None-Match on S3): all that is needed. The Parquet files
 are written here (row groups made for random access; vectors as bytes, for Delta has no float16) and committed as
 add/remove actions with Delta's own retries off: who loses the race for a number reads the log again and decides anew.
+Columns that are constant in a file are Delta partition columns: in the log, not in the file. Thirteen columns in a file
+of features made its footer five times slower to read than three.
 Why not Iceberg: pyiceberg needs a catalogue service or a database beside S3. Why not our own: it would be Delta again.
 What it costs (two cores, `make bench` measures it): commits slow down linearly with the shards of a table.
 """
@@ -13,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
@@ -23,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from storage.errors import SchemaError, StoreError
 from storage.location import Location
 from storage.schemas import TableSchema
-from storage.shard_writer import ShardWriter
+from storage.shard_writer import ShardWriter, log_values
 from storage.snapshot import Shard, Snapshot
 
 COMMIT_ATTEMPTS = 200
@@ -57,43 +60,47 @@ class Table:
 
     def has(self, partition: Partition, shard: str, fingerprint: str) -> bool:
         """Whether this very shard is committed: then there is nothing to compute."""
-        current = self.snapshot().find(self._values(partition, shard))
+        self._check(partition)
+        current = self.snapshot().find(partition, shard)
         return current is not None and current.fingerprint == fingerprint
 
     def writer(
-        self, partition: Partition, shard: str, *, fingerprint: str, run_id: str, force: bool = False
+        self,
+        partition: Partition,
+        shard: str,
+        *,
+        fingerprint: str,
+        run_id: str,
+        constants: Mapping[str, Any] | None = None,
+        force: bool = False,
     ) -> ShardWriter:
         """A context manager that writes one shard and commits it at its end, or leaves the table as it was."""
-        values = self._values(partition, shard)
-        for name, value in (("fingerprint", fingerprint), ("run_id", run_id)):
-            if not value:
-                raise StoreError(f"table {self.name}: a shard cannot be written without a {name}")
+        self._check(partition)
         provenance = {"_shard": shard, "_fingerprint": fingerprint, "_written_by": run_id}
-        return ShardWriter(self, values, {**dict(partition), **provenance}, force)
+        return ShardWriter(self, self.schema.cast_constants({**partition, **(constants or {}), **provenance}), force)
 
-    def commit(
-        self, rows: pa.Table, partition: Partition, shard: str, *, fingerprint: str, run_id: str, force: bool = False
-    ) -> bool:
-        """Write one shard from rows in memory. False if it was there already, with the same fingerprint."""
-        with self.writer(partition, shard, fingerprint=fingerprint, run_id=run_id, force=force) as writer:
+    def commit(self, rows: pa.Table, partition: Partition, shard: str, **options: Any) -> bool:
+        """Write one shard from rows in memory, with the options of `writer`. False if it was there already."""
+        with self.writer(partition, shard, **options) as writer:
             writer.write(rows)
         return writer.committed
 
-    def publish(self, add: AddAction, values: tuple[str, ...], fingerprint: str, force: bool) -> tuple[bool, bool]:
+    def publish(self, add: AddAction, constants: Mapping[str, Any], force: bool) -> tuple[bool, bool]:
         """Make a written file the shard's content; returns whether it is, and whether a commit was tried at all.
 
         It is not where the shard has this fingerprint already.
         """
+        partition = {name: constants[name] for name in self.schema.partition_by}
         landed = True
 
         def plan(snapshot: Snapshot) -> Actions:
             nonlocal landed
-            current = snapshot.find(values)
+            current = snapshot.find(partition, constants["_shard"])
             if current is None:
                 return [add]
             if current.path == add.path:  # an earlier attempt landed, though its answer was lost
                 return []
-            if current.fingerprint == fingerprint and not force:
+            if current.fingerprint == constants["_fingerprint"] and not force:
                 landed = False
                 return []
             return [self._remove(current), add]
@@ -106,7 +113,7 @@ class Table:
 
         A stage calls it at its end, when it may have been cut into other shards than the run before.
         """
-        self._values(partition, "any")
+        self._check(partition)
         kept = set(keep)
         retired: list[str] = []
 
@@ -195,19 +202,13 @@ class Table:
         return delta
 
     def _remove(self, shard: Shard) -> RemoveAction:
-        values = (*shard.values, shard.fingerprint, shard.written_by)
-        partition: dict[str, str | None] = dict(zip(self.schema.log_columns, values, strict=True))
-        return RemoveAction(shard.path, True, int(time.time() * 1000), shard.num_bytes, partition)
+        return RemoveAction(shard.path, True, int(time.time() * 1000), shard.num_bytes, log_values(shard.constants))
 
-    def _values(self, partition: Partition, shard: str) -> tuple[str, ...]:
+    def _check(self, partition: Partition) -> None:
         expected = self.schema.partition_by
         if set(partition) != set(expected):
             given = ", ".join(partition) or "nothing"
             raise SchemaError(f"table {self.name} is partitioned by {', '.join(expected)}; given: {given}")
-        values = (*(str(partition[name]) for name in expected), shard)
-        if not all(values):
-            raise SchemaError(f"table {self.name}: an empty name for a partition or shard: {values}")
-        return values
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:

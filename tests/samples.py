@@ -42,19 +42,20 @@ def feature_rows(video_id: str, vectors_TD: np.ndarray) -> pa.Table:
             "video_id": pa.array([video_id] * size, pa.string()),
             "second": pa.array(range(size), pa.int32()),
             "vector": encode(vectors_TD, "float16"),
-            "fps": pa.array([16.0] * size, pa.float32()),
-            "frames_per_clip": pa.array([16] * size, pa.int32()),
-            "stride_s": pa.array([1.0] * size, pa.float32()),
-            "layer": pa.array(["mixed_5c"] * size, pa.string()),
-            "value_range": pa.array(["[0, 1]"] * size, pa.string()),
-            "weights_sha256": pa.array(["random:0"] * size, pa.string()),
         }
     )
 
 
+def made_with(**other: Any) -> dict[str, Any]:
+    """How features were made; none of it is known of a video that was imported."""
+    unknown: dict[str, Any] = {"fps": None, "frames_per_clip": None, "value_range": None, "weights_sha256": None}
+    return unknown | {"stride_s": 1.0, "layer": "mixed_5c"} | other
+
+
 def commit_features(store: Store, shard: str, videos: dict[str, np.ndarray], backbone: str = "s3d-milnce") -> bool:
     table = store.table("features")
-    with table.writer({"backbone": backbone}, shard, fingerprint="f", run_id="run-1") as writer:
+    constants = made_with(fps=16.0, frames_per_clip=16, value_range="[0, 1]", weights_sha256="random:0")
+    with table.writer({"backbone": backbone}, shard, fingerprint="f", run_id="run-1", constants=constants) as writer:
         for video_id, vectors_TD in videos.items():
             writer.write(feature_rows(video_id, vectors_TD))
     return writer.committed

@@ -13,7 +13,7 @@ import pytest
 
 from storage import Store
 from storage.feature_reader import FeatureReader
-from tests.samples import commit_votes, feature_rows, video_ids
+from tests.samples import commit_votes, feature_rows, made_with, video_ids
 
 SHARDS, VIDEOS_PER_SHARD, KILLS = 3, 3, 50
 BACKBONE = {"backbone": "b"}
@@ -28,7 +28,8 @@ def write_round(uri: str, round_: int, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     table = Store(uri).table("features")
     for shard in range(SHARDS):
-        with table.writer(BACKBONE, str(shard), fingerprint=f"round {round_}", run_id=f"run-{round_}") as writer:
+        names = {"fingerprint": f"round {round_}", "run_id": f"run-{round_}"}
+        with table.writer(BACKBONE, str(shard), **names, constants=made_with()) as writer:
             for video in range(VIDEOS_PER_SHARD):
                 writer.write(feature_rows(f"{shard}-{video}", expected_video(round_, shard, video)))
 

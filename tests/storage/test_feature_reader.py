@@ -4,12 +4,13 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from storage import Store, StoreError
+from storage import SchemaError, Store, StoreError
 from storage.feature_reader import Epoch, FeatureReader
 from storage.range_cache import RangeCache
-from tests.samples import commit_features, feature_rows, random_videos
+from tests.samples import commit_features, feature_rows, made_with, random_videos
 
 NAMES = ["-a", "_b", "c/d", "é", "v1", "v2", "v3", "v4", "v5", "v6", "x" * 300]
 
@@ -42,12 +43,42 @@ def test_backbones_of_any_width_share_the_table(store: Store, videos: dict[str, 
 
 def test_a_long_video_may_be_written_in_parts(store: Store) -> None:
     whole_TD = random_videos(["long"], seed=3)["long"]
-    with store.table("features").writer({"backbone": "b"}, "0", fingerprint="f", run_id="r") as writer:
+    names = {"fingerprint": "f", "run_id": "r"}
+    with store.table("features").writer({"backbone": "b"}, "0", **names, constants=made_with()) as writer:
         for start in range(0, len(whole_TD), 7):
             writer.write(feature_rows("long", whole_TD[start : start + 7]))
     reader = FeatureReader(store, "b")
     assert np.array_equal(reader.read("long"), whole_TD)
     assert reader.num_seconds == {"long": len(whole_TD)}
+
+
+def test_a_very_long_video_is_read_whole(tmp_path: Path) -> None:
+    """Ten hours: more rows than pyarrow puts on a page."""
+    store, long_TD = (
+        Store(tmp_path / "store"),
+        np.arange(36_000 * 3, dtype=np.float32).reshape(36_000, 3).astype(np.float16),
+    )
+    commit_features(store, "0", {"a": long_TD[:5], "long": long_TD, "z": long_TD[-7:]})
+    assert np.array_equal(FeatureReader(store, "s3d-milnce").read("long"), long_TD)
+    assert np.array_equal(FeatureReader(store, "s3d-milnce").read("z"), long_TD[-7:])
+
+
+def test_the_caller_may_write_into_what_it_read(store: Store, videos: dict[str, np.ndarray]) -> None:
+    vectors_TD = FeatureReader(store, "s3d-milnce").read("v1")
+    vectors_TD += 1
+    assert np.array_equal(vectors_TD, videos["v1"] + 1)
+
+
+def test_one_shard_has_vectors_of_one_width(store: Store) -> None:
+    mixed = {"a": np.zeros((2, 4), np.float16), "b": np.zeros((2, 5), np.float16)}
+    with pytest.raises(SchemaError, match="table features: vectors of another width"):
+        commit_features(store, "0", mixed)
+    rows = feature_rows("a", mixed["a"])
+    rows = rows.set_column(2, "vector", pa.array([b"raw", b"raw"]))
+    names = {"fingerprint": "f", "run_id": "r"}
+    with pytest.raises(SchemaError, match=r"column vector: use storage\.vectors\.encode, not binary"):
+        store.table("features").commit(rows, {"backbone": "b"}, "0", **names, constants=made_with())
+    assert store.table("features").snapshot().version == -1
 
 
 def test_a_video_in_two_shards_is_an_error(store: Store) -> None:
@@ -126,21 +157,21 @@ def test_the_second_epoch_from_s3_is_read_from_the_cache(s3_uri: str, tmp_path: 
 def test_the_cache_keeps_its_limit_and_still_gives_the_right_bytes(tmp_path: Path) -> None:
     cache = RangeCache(tmp_path, 100_000)
 
-    def fetch(length: int, offset: int) -> bytes:
+    def fetch(name: str, length: int, offset: int) -> bytes:
         return bytes((offset + i) % 251 for i in range(length))
 
     for round_ in range(3):
         for offset in range(0, 400_000, 5_000):
-            assert cache.read("f", offset, 5_000, fetch) == fetch(5_000, offset), round_
+            assert cache.read("f", offset, 5_000, fetch) == fetch("f", 5_000, offset), round_
             assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 110_000
     assert cache.misses > 80
 
 
 def test_a_damaged_cache_entry_is_fetched_again(tmp_path: Path) -> None:
     cache = RangeCache(tmp_path, 1000)
-    cache.read("f", 0, 4, lambda length, offset: b"good")
+    cache.read("f", 0, 4, lambda name, length, offset: b"good")
     next(tmp_path.iterdir()).write_bytes(b"go")
-    assert cache.read("f", 0, 4, lambda length, offset: b"good") == b"good"
+    assert cache.read("f", 0, 4, lambda name, length, offset: b"good") == b"good"
 
 
 def test_a_cache_without_room_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

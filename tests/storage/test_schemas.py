@@ -1,7 +1,9 @@
 import pyarrow as pa
 import pytest
 
+from storage import SchemaError
 from storage.schemas import PROVENANCE, TABLES, TableSchema
+from tests.samples import made_with
 
 EXPECTED = {
     "videos", "narrations", "articles", "steps", "annotations", "features", "sentence_embeddings", "votes", "pairs",
@@ -22,7 +24,7 @@ def test_a_table_is_explicit(schema: TableSchema) -> None:
     assert all(column.comment for column in schema.columns) and schema.comment
     assert schema.version >= 1
     assert schema.arrow.names[-3:] == [column.name for column in PROVENANCE]
-    assert not any(schema.arrow.field(name).nullable for name in schema.log_columns)
+    assert not any(schema.arrow.field(name).nullable for name in schema.partition_by)
 
 
 @pytest.mark.parametrize("schema", TABLES.values(), ids=lambda schema: schema.name)
@@ -34,10 +36,31 @@ def test_times_have_their_unit_in_the_name(schema: TableSchema) -> None:
     )
 
 
-def test_cast_fills_constants_and_widens() -> None:
-    schema = TABLES["pairs"]
+@pytest.mark.parametrize("schema", TABLES.values(), ids=lambda schema: schema.name)
+def test_a_column_is_in_the_files_or_in_the_log(schema: TableSchema) -> None:
+    assert sorted([*schema.files.names, *schema.log_columns]) == sorted(schema.arrow.names)
+    assert schema.key is None or schema.key in schema.files.names
+
+
+def test_rows_are_widened_to_the_declared_types() -> None:
     rows = pa.table({"video_id": ["v"], "article_id": ["a"], "rank": pa.array([1], pa.int8()), "confidence": [0.5]})
-    constants = {"selection": "top1", "_shard": "0", "_fingerprint": "f", "_written_by": "r"}
-    row = schema.cast(rows, constants)
-    assert row.schema.equals(schema.arrow)
-    assert row.to_pylist()[0] == {**constants, "video_id": "v", "article_id": "a", "rank": 1, "confidence": 0.5}
+    fixed = TABLES["pairs"].cast(rows)
+    assert fixed.schema.equals(TABLES["pairs"].files)
+    assert fixed.to_pylist() == [{"video_id": "v", "article_id": "a", "rank": 1, "confidence": 0.5}]
+
+
+def test_constants_are_checked_like_columns() -> None:
+    schema = TABLES["features"]
+    good = {"backbone": "b", "_shard": "0", "_fingerprint": "f", "_written_by": "r", **made_with(fps=16)}
+    assert schema.cast_constants(good)["fps"] == 16.0
+    for wrong, message in (
+        ({"fps": "fast"}, "column fps: .*fast"),
+        ({"layer": None}, "column layer: 1 nulls where none may be"),
+        ({"backbone": ""}, "column backbone: .* may not be empty"),
+        ({"speed": 1}, "unknown columns speed"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            schema.cast_constants(good | wrong)
+    del good["layer"]
+    with pytest.raises(SchemaError, match="table features: missing columns layer"):
+        schema.cast_constants(good)

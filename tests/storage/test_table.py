@@ -1,6 +1,8 @@
+import json
 import threading
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
@@ -155,10 +157,10 @@ def test_schemas_are_enforced_at_write(store: Store, rows: pa.Table, message: st
     [
         ({}, "0", "a", "r", "partitioned by model; given: nothing"),
         ({"modle": "x"}, "0", "a", "r", "partitioned by model; given: modle"),
-        ({"model": ""}, "0", "a", "r", "empty name"),
-        (MODEL, "", "a", "r", "empty name"),
-        (MODEL, "0", "", "r", "without a fingerprint"),
-        (MODEL, "0", "a", "", "without a run_id"),
+        ({"model": ""}, "0", "a", "r", "column model: .* may not be empty"),
+        (MODEL, "", "a", "r", "column _shard: .* may not be empty"),
+        (MODEL, "0", "", "r", "column _fingerprint: .* may not be empty"),
+        (MODEL, "0", "a", "", "column _written_by: .* may not be empty"),
     ],
 )
 def test_a_shard_without_its_names_is_refused(
@@ -190,6 +192,14 @@ def test_two_writers_of_one_shard_leave_one(store: Store) -> None:
         assert commit_votes(other, "0", "v1", run="early")
     assert not late.committed
     assert [shard.written_by for shard in store.table("votes").snapshot().shards] == ["early"]
+
+
+def test_a_file_alone_says_what_it_is(store: Store) -> None:
+    commit_votes(store, "0", "v1", run="run-7")
+    snapshot = store.table("votes").snapshot()
+    with store.location.filesystem.open_input_file(snapshot.path(snapshot.shards[0])) as source:
+        story = json.loads(pq.read_schema(source).metadata[b"vina"])
+    assert story == {"table": "votes", "model": "tiny", "_shard": "0", "_fingerprint": "a", "_written_by": "run-7"}
 
 
 def test_any_delta_reader_opens_a_table(store: Store) -> None:
