@@ -20,12 +20,20 @@ from storage.catalogue import Catalogue
 from storage.schemas import PROVENANCE, TABLES, schema_of
 from storage.views import VIEWS
 from tasks.catalogue import summarise
+from tasks.run_record import checked_run_id
 
 DEFAULT_STORE = "vina-store"
+PREFECT_SETTINGS = {  # of the server that `vina run` starts if none is configured: it calls nobody
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, and turn a user's mistake into one line and an exit code."""
+    for name, value in PREFECT_SETTINGS.items():
+        os.environ.setdefault(name, value)
     options = _parser().parse_args(arguments)
     try:
         return int(options.command(options))
@@ -69,8 +77,10 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     run = add("run", _run, "run the pipeline in this process", "vina run --store s3://bucket/prefix --stages catalogue")
-    run.add_argument("--stages", metavar="A,B", help="only these stages, in the pipeline's order (default: all)")
-    run.add_argument("--run-id", metavar="ID", help="name of the run in the table `runs` (default: made of the time)")
+    run.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order (default: all)")
+    run.add_argument(
+        "--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: made of the time)"
+    )
 
     tables = add("tables", _tables, "list the tables and what they hold", "vina tables")
     tables.add_argument("--json", action="store_true", help="for scripts")
@@ -106,6 +116,22 @@ def _hours(text: str) -> int:
     return int(text)
 
 
+def _stages(text: str) -> list[str]:
+    from flows.full_pipeline import choose_stages
+
+    try:
+        return [stage.name for stage in choose_stages(text.split(","))]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _run_id(text: str) -> str:
+    try:
+        return checked_run_id(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _existing(uri: str) -> Store:
     store = Store(uri)
     if store.location.is_s3:
@@ -116,15 +142,10 @@ def _existing(uri: str) -> Store:
 
 
 def _run(options: argparse.Namespace) -> int:
-    os.environ.setdefault("DO_NOT_TRACK", "1")
-    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "60")
-    from flows.full_pipeline import choose_stages, vina
+    from flows.full_pipeline import vina
 
-    stages = options.stages.split(",") if options.stages else None
-    choose_stages(stages)
     Store(options.store).location.check()
-    run_id = vina(store=options.store, stages=stages, run_id=options.run_id)
+    run_id = vina(store=options.store, stages=options.stages, run_id=options.run_id)
     print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
     return 0
 

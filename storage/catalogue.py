@@ -90,7 +90,8 @@ class Catalogue:
             connection.create_function(
                 f"vector_{dtype}", decode_for_sql(dtype), ["BLOB"], "FLOAT[]", type=PythonUDFType.ARROW
             )
-        self._native = not self.store.location.is_s3 or self._load_httpfs()
+        # DuckDB would take some characters of a path for a pattern.
+        self._native = self._load_httpfs() if self.store.location.is_s3 else not set("*?[") & set(self.store.uri)
         roots = [self.store.uri + "/"] if self._native else []
         with ThreadPoolExecutor(len(TABLES)) as pool:
             snapshots = dict(zip(TABLES, pool.map(self._snapshot, TABLES), strict=True))

@@ -25,9 +25,7 @@ def record_run(
     store: Store, run_id: str | None, stages: Sequence[str], configuration: Mapping[str, Any]
 ) -> Iterator[str]:
     """Record what happens inside the `with`; gives the run's id. An error is recorded and goes on its way."""
-    run_id = run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
-    if not _RUN_ID.fullmatch(run_id):
-        raise ValueError(f"run id {run_id!r}: use up to 64 letters, digits, dots, dashes and underscores")
+    run_id = checked_run_id(run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}")
     row: dict[str, Any] = {
         "stages": list(stages),
         "configuration": json.dumps(configuration, sort_keys=True),
@@ -42,6 +40,13 @@ def record_run(
         _write(store, run_id, row, state="failed", error=f"{type(error).__name__}: {error}")
         raise
     _write(store, run_id, row, state="completed")
+
+
+def checked_run_id(run_id: str) -> str:
+    """The id itself, if it can name a run."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"run id {run_id!r}: use up to 64 letters, digits, dots, dashes and underscores")
+    return run_id
 
 
 def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: str | None = None) -> None:

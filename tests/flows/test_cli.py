@@ -124,7 +124,8 @@ def test_a_reader_that_stops_reading_is_no_error(filled: str) -> None:
         (("sql", "SELECT 1", "--format", "xml"), 2, "invalid choice"),
         (("sql", "SELECT 1", "--format", "csv", "--output", "/no/such/folder/x"), 1, "/no/such/folder/x"),
         (("gc", "--older-than", "-1"), 2, "whole number of hours"),
-        (("run", "--stages", "fly"), 1, "no stage 'fly'; the stages are"),
+        (("run", "--stages", "fly"), 2, "no stage 'fly'; the stages are"),
+        (("run", "--run-id", "a b"), 2, "use up to 64 letters"),
     ],
 )
 def test_mistakes_get_one_line_and_an_exit_code(

@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -93,6 +94,17 @@ def test_odd_names_reach_sql_unharmed(store: Store) -> None:
     store.table("votes").commit(votes(odd), {"model": odd}, odd, fingerprint="a", run_id="r")
     assert ask(store, "SELECT video_id, model, _shard FROM votes") == [{"video_id": odd, "model": odd, "_shard": odd}]
     assert ask(store, "SELECT partition, shard FROM shards") == [{"partition": f"model={odd}", "shard": odd}]
+
+
+@pytest.mark.parametrize("name", ['it\'s a "store"', "50%", "[a]*?", "магазин", "a,b;c"])
+def test_a_store_may_be_anywhere(tmp_path: Path, name: str) -> None:
+    store = Store(tmp_path / name)
+    commit_votes(store, "0", "v1")
+    commit_votes(store, "1", "v2")
+    assert ask(store, "SELECT video_id, _shard FROM votes ORDER BY 1") == [
+        {"video_id": "v1", "_shard": "0"},
+        {"video_id": "v2", "_shard": "1"},
+    ]
 
 
 @pytest.mark.parametrize(

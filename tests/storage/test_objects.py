@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from storage import MissingFileError, Store, StoreError
 from storage.location import Location
+from tests.samples import commit_votes, video_ids
 
 
 def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
@@ -62,6 +64,22 @@ def test_addresses(uri: str, root: str, is_s3: bool) -> None:
 def test_wrong_addresses(uri: str, message: str) -> None:
     with pytest.raises(StoreError, match=message):
         Store(uri)
+
+
+def test_s3_settings_may_come_from_the_usual_files(
+    s3_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = f"region = us-east-1\nendpoint_url = {os.environ['AWS_ENDPOINT_URL']}\n"
+    (tmp_path / "config").write_text(f"[profile lab]\n{settings}")
+    (tmp_path / "credentials").write_text("[lab]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_PROFILE", "lab")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    store = Store(s3_uri)
+    assert commit_votes(store, "0", "v1") and video_ids(store) == ["v1"]
+    assert store.objects.get(store.objects.put("a", b"b").rsplit("/", 1)[1]) == b"b"
 
 
 def test_a_missing_bucket_is_named(s3_endpoint: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage import MissingFileError, SchemaError, Store, StoreError, fingerprint
 from storage.schemas import TABLES
-from tests.samples import MODEL, commit_votes, video_ids, votes
+from tests.samples import MODEL, commit_features, commit_votes, random_videos, video_ids, votes
 
 ODD_IDS = [
     "a/b",
@@ -207,7 +207,18 @@ def test_any_delta_reader_opens_a_table(store: Store) -> None:
     commit_votes(store, "1", "v3")
     delta = DeltaTable(f"{store.uri}/votes", storage_options=store.location.delta_options)
     assert delta.metadata().name == "votes"
-    assert sorted(delta.to_pyarrow_table().column("video_id").to_pylist()) == ["v1", "v2", "v3"]
+    rows = delta.to_pyarrow_table().sort_by("video_id")
+    assert rows.column("video_id").to_pylist() == ["v1", "v2", "v3"]
+    assert rows.column("_shard").to_pylist() == ["0", "0", "1"]
+
+
+def test_a_delta_reader_gets_the_bytes_of_vectors(store: Store) -> None:
+    videos = random_videos(["v1"], width=3)
+    commit_features(store, "0", videos)
+    delta = DeltaTable(f"{store.uri}/features", storage_options=store.location.delta_options)
+    rows = delta.to_pyarrow_table().sort_by("second")
+    assert b"".join(rows.column("vector").to_pylist()) == videos["v1"].tobytes()
+    assert set(rows.column("fps").to_pylist()) == {16.0}
 
 
 def test_a_snapshot_does_not_move(store: Store) -> None:
