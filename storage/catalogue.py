@@ -166,17 +166,16 @@ class Catalogue:
             self._connection.execute("LOAD httpfs")
         except duckdb.Error:
             return False
-        client = self.store.location.client
-        endpoint = urlparse(client.meta.endpoint_url)
         options = {
             "KEY_ID": keys.get("access_key"),
             "SECRET": keys.get("secret_key"),
             "SESSION_TOKEN": keys.get("token"),
-            "REGION": client.meta.region_name,
-            "ENDPOINT": endpoint.netloc,
-            "URL_STYLE": "path",
-            "USE_SSL": str(endpoint.scheme == "https").lower(),
+            "REGION": self.store.location.region,
         }
+        if self.store.location.endpoint:
+            endpoint = urlparse(self.store.location.endpoint)
+            secure = str(endpoint.scheme == "https").lower()
+            options |= {"ENDPOINT": endpoint.netloc, "URL_STYLE": "path", "USE_SSL": secure}
         given = ", ".join(f"{name} {_quoted(value)}" for name, value in options.items() if value)
         self._connection.execute(f"CREATE SECRET vina (TYPE s3, {given})")
         return True

@@ -24,11 +24,18 @@ CONNECT_TIMEOUT_S = 10
 
 
 def _request_timeout_s() -> int:
-    return int(os.environ.get("VINA_S3_TIMEOUT_S", "60"))
+    return _positive("VINA_S3_TIMEOUT_S", 60)
 
 
 def _max_attempts() -> int:
-    return int(os.environ.get("AWS_MAX_ATTEMPTS", "5"))
+    return _positive("AWS_MAX_ATTEMPTS", 5)
+
+
+def _positive(variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if not text.isdigit() or int(text) == 0:
+        raise StoreError(f"{variable}={text!r} is not a positive whole number")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -84,20 +91,32 @@ class Location:
         except (BotoCoreError, ValueError) as error:
             raise StoreError(f"store {self.uri}: cannot set up S3: {error}") from error
 
+    @property
+    def endpoint(self) -> str | None:
+        """The address of the S3 server, if it is not Amazon's own, which each client finds best by itself."""
+        url = str(self.client.meta.endpoint_url)
+        return None if str(urlparse(url).hostname).endswith((".amazonaws.com", ".amazonaws.com.cn")) else url
+
+    @property
+    def region(self) -> str:
+        """The region; S3's first one where none is set."""
+        name = self.client.meta.region_name
+        return "us-east-1" if name in (None, "aws-global") else str(name)
+
     @cached_property
     def filesystem(self) -> pafs.FileSystem:
         """The pyarrow file system that holds the data files."""
         if not self.is_s3:
             return pafs.LocalFileSystem()
-        endpoint = urlparse(self.client.meta.endpoint_url)
+        endpoint = urlparse(self.endpoint or "https://")
         keys = self.static_keys()
         return pafs.S3FileSystem(
             access_key=keys.get("access_key"),
             secret_key=keys.get("secret_key"),
             session_token=keys.get("token"),
-            region=self.client.meta.region_name,
+            region=self.region,
             scheme=endpoint.scheme,
-            endpoint_override=endpoint.netloc,
+            endpoint_override=endpoint.netloc or None,
             connect_timeout=CONNECT_TIMEOUT_S,
             request_timeout=_request_timeout_s(),
             retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=_max_attempts()),
@@ -108,15 +127,14 @@ class Location:
         """The storage options of deltalake. Commits are conditional writes: two writers cannot both win."""
         if not self.is_s3:
             return {}
-        endpoint, timeout_s = self.client.meta.endpoint_url, _request_timeout_s()
-        keys = self.static_keys()
+        keys, timeout_s = self.static_keys(), _request_timeout_s()
         options = {
-            "aws_endpoint_url": endpoint,
-            "aws_region": self.client.meta.region_name,
+            "aws_endpoint_url": self.endpoint,
+            "aws_region": self.region,
             "aws_access_key_id": keys.get("access_key"),
             "aws_secret_access_key": keys.get("secret_key"),
             "aws_session_token": keys.get("token"),
-            "allow_http": str(endpoint.startswith("http://")).lower(),
+            "allow_http": str((self.endpoint or "").startswith("http://")).lower(),
             "conditional_put": "etag",
             "connect_timeout": f"{CONNECT_TIMEOUT_S}s",
             "timeout": f"{timeout_s}s",

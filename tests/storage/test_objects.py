@@ -82,6 +82,26 @@ def test_s3_settings_may_come_from_the_usual_files(
     assert store.objects.get(store.objects.put("a", b"b").rsplit("/", 1)[1]) == b"b"
 
 
+def test_amazons_own_endpoint_is_left_to_each_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
+    location = Location.parse("s3://bucket/x")
+    assert (location.endpoint, location.region) == (None, "us-east-1")
+    assert "aws_endpoint_url" not in location.delta_options and location.delta_options["allow_http"] == "false"
+    assert location.filesystem.region == "us-east-1"
+
+
+@pytest.mark.parametrize("variable", ["VINA_S3_TIMEOUT_S", "AWS_MAX_ATTEMPTS"])
+@pytest.mark.parametrize("value", ["soon", "0", "-1"])
+def test_settings_that_are_no_numbers_are_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(StoreError, match=f"{variable}='{value}' is not a positive whole number"):
+        _ = Location.parse("s3://bucket/x").client
+
+
 def test_a_missing_bucket_is_named(s3_endpoint: str) -> None:
     with pytest.raises(StoreError, match="s3://no-such-bucket/x: the bucket does not exist"):
         Store("s3://no-such-bucket/x").location.check()
