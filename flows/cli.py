@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
         'vina sql "SELECT round, avg(score) FROM pseudo_labels GROUP BY round" --format csv',
     )
     sql.add_argument("query", nargs="?", metavar="QUERY", help="one SELECT; features_v3 is version 3 of features")
-    sql.add_argument("--format", choices=sql_prompt.FORMATS, default="table", help="default: table")
+    sql.add_argument("--format", choices=sql_prompt.FORMATS, help="default: what FILE's ending says, else table")
     sql.add_argument("--output", type=Path, metavar="FILE", help="write the answer here")
 
     gc = add("gc", _gc, "delete files that only old versions and dead writers use", "vina gc --older-than 24 --dry-run")
@@ -167,59 +168,59 @@ def _tables(options: argparse.Namespace) -> int:
             "" if version is None else str(version),
         )
         grid.add_row(row["table"], *counts, last_run or "", escape(row["problem"] or row["comment"]))
-    console = _console()
-    console.print(grid)
-    for view in VIEWS:
-        console.print(f"view {view.name}: {view.comment}", markup=False)
+    _print(grid, *(f"view {view.name}: {view.comment}" for view in VIEWS))
     return 1 if any(row["problem"] for row in summary) else 0
 
 
 def _describe(options: argparse.Namespace) -> int:
     schema = schema_of(options.table)
-    console = _console()
     grid = Grid("column", "type", "unit", "meaning")
     for column in schema.columns + PROVENANCE:
-        grid.add_row(
-            column.name, column.type_name + (", may be null" if column.optional else ""), column.unit, column.comment
-        )
-    console.print(f"{schema.name}, schema version {schema.version}: {schema.comment}", markup=False)
-    console.print(f"partitioned by {', '.join(schema.partition_by)}", markup=False)
-    console.print(grid)
+        kind = column.type_name + (", may be null" if column.optional else "")
+        grid.add_row(column.name, kind, column.unit, column.comment)
     snapshot = Store(options.store).table(schema.name).snapshot()
-    console.print(
-        f"{snapshot.num_rows:,} rows in {len(snapshot.shards):,} shards, {_size(snapshot.num_bytes)}, version"
-        f" {snapshot.version if snapshot.version >= 0 else 'none yet'}; shards by run:",
-        markup=False,
+    version = "nobody has written to it yet" if snapshot.version < 0 else f"version {snapshot.version}"
+    by_run = Counter(shard.written_by for shard in snapshot.shards)
+    _print(
+        f"{schema.name}, schema version {schema.version}: {schema.comment}",
+        f"partitioned by {', '.join(schema.partition_by)}",
+        grid,
+        f"{snapshot.num_rows:,} rows in {len(snapshot.shards):,} shards, {_size(snapshot.num_bytes)}; {version}",
+        *(f"  {count:,} shards by run {run_id}" for run_id, count in sorted(by_run.items())),
     )
-    by_run: dict[str, int] = {}
-    for shard in snapshot.shards:
-        by_run[shard.written_by] = by_run.get(shard.written_by, 0) + 1
-    for run_id, count in sorted(by_run.items()):
-        console.print(f"  {run_id}: {count:,}", markup=False)
     return 0
 
 
 def _sql(options: argparse.Namespace) -> int:
+    if options.query is None and options.output:
+        raise QueryError("--output goes with a query; a prompt's answers go to standard output")
+    form = sql_prompt.choose_format(options.format, options.output)
     with Catalogue(_existing(options.store)) as catalogue:
         if options.query is None:
-            return sql_prompt.prompt(catalogue, options.format)
-        sql_prompt.answer(catalogue, options.query, options.format, options.output)
+            return sql_prompt.prompt(catalogue, form)
+        sql_prompt.answer(catalogue, options.query, form, options.output)
     return 0
 
 
 def _gc(options: argparse.Namespace) -> int:
-    total = 0
-    for table in _existing(options.store).tables():
-        names = table.gc(options.older_than, options.dry_run)
+    store, total = _existing(options.store), 0
+    kinds = {table.name: table.gc for table in store.tables()} | {"objects": store.objects.gc}
+    for kind, collect in kinds.items():
+        names = collect(options.older_than, options.dry_run)
         total += len(names)
         for name in names:
-            print(f"{table.name}/{name}")
+            print(f"{kind}/{name}")
     print(f"{total} files {'would be' if options.dry_run else 'were'} deleted")
     return 0
 
 
-def _console() -> Console:
-    return Console() if sys.stdout.isatty() else Console(width=160)
+def _print(*parts: str | Grid) -> None:
+    """Print lines and grids, as wide as the terminal, or as they need."""
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    with console.capture() as text:
+        for part in parts:
+            console.print(part, markup=False, highlight=False)
+    print(text.get(), end="")
 
 
 def _size(num_bytes: int) -> str:

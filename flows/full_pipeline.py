@@ -1,4 +1,4 @@
-"""The whole pipeline, in order. `vina run` calls this flow in its own process; a deployment runs it on workers.
+"""The whole pipeline, in order. `vina run` calls this flow in its own process.
 
 To add a stage: write its work in `tasks/NAME.py` as a function of the store's address and the run's id, and add a
 line to STAGES, at its place. Stages pass nothing to each other but what they leave in the store.

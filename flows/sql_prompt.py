@@ -1,11 +1,14 @@
 """`vina sql`: one query or a prompt, and the answer as a table, CSV, JSON or Parquet."""
 
 import contextlib
+import io
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import duckdb
 import pyarrow as pa
@@ -19,30 +22,49 @@ ROWS_SHOWN = 1_000
 HELP = "Statements end with a semicolon. SHOW TABLES; DESCRIBE pseudo_labels; .quit or Ctrl-D leaves."
 
 
+def choose_format(form: str | None, output: Path | None) -> str:
+    """The format asked for, else the one the file's name speaks of, else a table."""
+    if form is not None:
+        return form
+    ending = output.suffix.removeprefix(".") if output else ""
+    return ending if ending in FORMATS else "table"
+
+
 def answer(catalogue: Catalogue, statement: str, form: str, output: Path | None) -> None:
-    """Run one statement and write its answer to a file, or to standard output."""
+    """Run one statement and write its answer to a file, which appears whole or not at all, or to standard output."""
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise QueryError("Parquet is not for a terminal: give --output FILE, or redirect")
     try:
-        if form == "table":
-            with contextlib.ExitStack() as stack:
-                if output is not None:
-                    stack.enter_context(contextlib.redirect_stdout(stack.enter_context(output.open("w"))))
-                _show(catalogue, statement)
-        elif form == "parquet":
-            reader = catalogue.stream(statement)
-            with pq.ParquetWriter(output or pa.PythonFile(sys.stdout.buffer, mode="w"), reader.schema) as writer:
-                for batch in reader:
-                    writer.write_batch(batch)
-        else:
-            _copy(catalogue.stream(statement), form, output)
+        if output is None:
+            _write(catalogue, statement, form, sys.stdout.buffer)
+            return
+        with tempfile.TemporaryDirectory(dir=output.parent, prefix=".vina-") as folder:
+            partial = Path(folder) / "answer"
+            with partial.open("wb") as sink:
+                _write(catalogue, statement, form, sink)
+            partial.replace(output)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise StoreError(f"the answer was not written: {error}") from error
+        raise StoreError(f"the answer was not written to {output or 'standard output'}: {error}") from error
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise QueryError(str(error).split(". Detail: Python exception")[0]) from error
 
 
-def _show(catalogue: Catalogue, statement: str) -> None:
+def _write(catalogue: Catalogue, statement: str, form: str, sink: BinaryIO) -> None:
+    if form == "table":
+        sink.write(_boxed(catalogue, statement).encode())
+    elif form == "parquet":
+        reader = catalogue.stream(statement)
+        with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    else:
+        _copy(catalogue.stream(statement), form, sink)
+    sink.flush()
+
+
+def _boxed(catalogue: Catalogue, statement: str) -> str:
     batches, count = [], 0
     reader = catalogue.stream(statement, ROWS_SHOWN + 1)
     for batch in reader:
@@ -52,27 +74,21 @@ def _show(catalogue: Catalogue, statement: str) -> None:
             break
     rows = pa.Table.from_batches(batches, reader.schema)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1_000
-    with duckdb.connect(":memory:") as plain:
+    with duckdb.connect(":memory:") as plain, contextlib.redirect_stdout(io.StringIO()) as text:
         plain.from_arrow(rows.slice(0, ROWS_SHOWN)).show(max_rows=ROWS_SHOWN, max_width=width)
-    if count > ROWS_SHOWN:
-        print(f"(the first {ROWS_SHOWN} rows; --format csv, json or parquet gives all)")
+    cut = f"(the first {ROWS_SHOWN} rows; --format csv, json or parquet gives all)\n" if count > ROWS_SHOWN else ""
+    return text.getvalue().rstrip() + "\n" + cut
 
 
-def _copy(reader: pa.RecordBatchReader, form: str, output: Path | None) -> None:
-    """Let DuckDB write CSV or JSON: to a file, and from there to standard output, which it would truncate."""
+def _copy(reader: pa.RecordBatchReader, form: str, sink: BinaryIO) -> None:
+    """Let DuckDB write CSV or JSON, by way of a file: it would truncate what standard output is redirected to."""
     options = "FORMAT json, ARRAY true" if form == "json" else "FORMAT csv, HEADER true"
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as plain:
-        target = output or Path(folder) / "answer"
+        target = Path(folder) / "answer"
         plain.register("answer", reader)
-        quoted = str(target).replace("'", "''")
-        try:
-            plain.execute(f"COPY (SELECT {_columns(reader.schema, form)} FROM answer) TO '{quoted}' ({options})")
-        except duckdb.IOException as error:
-            raise OSError(str(error)) from error
-        if output is None:
-            with target.open("rb") as written:
-                shutil.copyfileobj(written, sys.stdout.buffer)
-            sys.stdout.flush()
+        plain.execute(f"COPY (SELECT {_columns(reader.schema, form)} FROM answer) TO '{target}' ({options})")
+        with target.open("rb") as written:
+            shutil.copyfileobj(written, sink)
 
 
 def _columns(schema: pa.Schema, form: str) -> str:
@@ -101,6 +117,8 @@ def prompt(catalogue: Catalogue, form: str) -> int:
     for statement in _statements(interactive):
         try:
             answer(catalogue, statement, form, None)
+        except KeyboardInterrupt:
+            print("interrupted")
         except StoreError as error:
             print(f"vina: {error}", file=sys.stderr)
             failed = True
@@ -114,14 +132,25 @@ def _statements(interactive: bool) -> Iterator[str]:
             line = input(("vina> " if not lines else "  ... ") if interactive else "")
         except EOFError:
             break
+        except KeyboardInterrupt:  # forget what was typed
+            print()
+            lines = []
+            continue
         if not lines and line.strip() in (".quit", ".exit", "quit", "exit"):
-            break
+            return
         if not lines and line.strip() in (".help", "help"):
             print(HELP)
             continue
-        lines.append(line)
-        if line.rstrip().endswith(";"):
-            yield "\n".join(lines)
+        if lines or line.strip():
+            lines.append(line)
+        if re.sub("--.*", "", line).rstrip().endswith(";"):
+            yield from _split("\n".join(lines))
             lines = []
-    if rest := "\n".join(lines).strip():
-        yield rest
+    yield from _split("\n".join(lines))
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return [statement.query for statement in duckdb.extract_statements(text)]
+    except duckdb.Error:
+        return [text]  # whoever runs it says what is wrong

@@ -1,4 +1,4 @@
-"""SQL over the store: a DuckDB connection with one view a table, read-only, the same on disk and on S3.
+"""SQL over the store as it is now: a DuckDB connection with one view a table, read-only, the same on disk and on S3.
 
 On disk DuckDB reads the committed files itself. On S3 it does so through its httpfs extension where that is installed,
 and otherwise through a pyarrow dataset that takes its filters: same views, same answers. `features` is the newest
@@ -6,6 +6,7 @@ version; `features_v3` is version 3, made when a query names it. Vector columns 
 Only SELECT, and EXPLAIN of a SELECT, run; files outside the store stay closed; settings are locked.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +27,10 @@ from storage.store import Store
 from storage.vectors import decode_for_sql
 from storage.views import VIEWS
 
-_OLD_VERSION = re.compile(r"\b([a-z_]+)_v(\d+)\b")
+_OLD_VERSION = re.compile(r"(\w+)_v(\d+)")
 _MISSING_TABLE = re.compile(r"Table with name (\w+) does not exist")
-_EXPLAIN = re.compile(r"\s*EXPLAIN\b\s*(ANALY[SZ]E\b)?\s*(\([^)]*\))?", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?", re.IGNORECASE)
+_QUESTIONS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 _SQL_TYPES = {STRING: "VARCHAR", INT: "INTEGER", FLOAT: "FLOAT"}
 _SHARD_COLUMNS = pa.schema(
     [
@@ -51,7 +53,6 @@ class Catalogue:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._broken: dict[str, StoreError] = {}
-        self._old_versions: set[str] = set()
         self._connection = duckdb.connect(":memory:")
         try:
             self._prepare()
@@ -75,9 +76,13 @@ class Catalogue:
         """The same, a batch at a time."""
         with self._errors():
             refuse_writes(statement)
-            for table, version in _OLD_VERSION.findall(statement):
-                self._show_old_version(table, int(version))
-            reader = self._connection.sql(statement).to_arrow_reader(rows_per_batch)
+            while True:
+                try:
+                    reader = self._connection.sql(statement).to_arrow_reader(rows_per_batch)
+                    break
+                except duckdb.CatalogException as error:
+                    if not self._show_old_version(error):
+                        raise
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -140,20 +145,24 @@ class Catalogue:
     def _set(self, variable: str, values: list[Any]) -> None:
         self._connection.execute(f'SET VARIABLE "{variable}" = ?', [values])
 
-    def _show_old_version(self, table: str, version: int) -> None:
-        view = f"{table}_v{version}"
-        if table in TABLES and view not in self._old_versions:
-            self._show(view, self.store.table(table).snapshot(version))
-            self._old_versions.add(view)
+    def _show_old_version(self, error: duckdb.CatalogException) -> bool:
+        """Make the view whose absence the error speaks of, if its name is that of an older version of a table."""
+        missing = _MISSING_TABLE.search(str(error))
+        name = missing[1].lower() if missing else ""
+        version = _OLD_VERSION.fullmatch(name)
+        if version is None or version[1] not in TABLES or name in self._broken:
+            return False
+        self._show(name, self.store.table(version[1]).snapshot(int(version[2])))
+        return True
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
             yield
         except duckdb.CatalogException as error:
-            name = _MISSING_TABLE.search(str(error))
-            if name is not None and name[1] in self._broken:
-                raise self._broken[name[1]] from error
+            missing = _MISSING_TABLE.search(str(error))
+            if missing and missing[1].lower() in self._broken:
+                raise self._broken[missing[1].lower()] from error
             raise QueryError(str(error)) from error
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise QueryError(str(error)) from error
@@ -187,11 +196,27 @@ def refuse_writes(statement: str) -> None:
     if len(statements) != 1:
         raise QueryError(f"one statement at a time, please; this has {len(statements)}")
     kind = statements[0].type
-    if kind == duckdb.StatementType.EXPLAIN:
-        explained = _EXPLAIN.sub("", statements[0].query, count=1)
-        kind = duckdb.extract_statements(explained)[0].type
+    if kind == duckdb.StatementType.EXPLAIN and (explain := _EXPLAIN.match(statement)):
+        refuse_writes(statement[explain.end() :])
+        return
     if kind != duckdb.StatementType.SELECT:
         raise QueryError(f"the store is read-only here: a {kind.name} statement is refused; use SELECT")
+    with duckdb.connect(":memory:") as plain:
+        answer = plain.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchone()
+    tree = json.loads(answer[0]) if answer else {"error": True}
+    if tree.get("error"):
+        raise QueryError(f"this kind of statement is refused: {tree.get('error_message')}")
+    if writing := set(_node_types(tree)) - _QUESTIONS:
+        raise QueryError(f"the store is read-only here: {', '.join(sorted(writing))} inside the query is refused")
+
+
+def _node_types(tree: Any) -> Iterator[str]:
+    """The types of all query nodes of a serialized statement: since DuckDB 2.0 a CTE may write."""
+    children = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    if isinstance(tree, dict) and str(tree.get("type", "")).endswith("_NODE"):
+        yield str(tree["type"])
+    for child in children:
+        yield from _node_types(child)
 
 
 def _column(schema: TableSchema, view: str | None, name: str) -> str:

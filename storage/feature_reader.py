@@ -62,7 +62,9 @@ class FeatureReader:
         """Every video once, in the order of the files, one in memory at a time."""
         with self._snapshot.errors():
             for shard in self._snapshot.shards:
-                for video_id, place in self._index(shard).items():
+                places = self._index(shard)
+                self._remember(shard, places)
+                for video_id, place in places.items():
                     yield video_id, self._read(place)
 
     @cached_property
@@ -71,27 +73,27 @@ class FeatureReader:
         lengths: dict[str, int] = {}
         with self._snapshot.errors(), ThreadPoolExecutor(16) as pool:
             for shard, places in zip(self._snapshot.shards, pool.map(self._index, self._snapshot.shards), strict=True):
-                if twice := lengths.keys() & places.keys():
-                    raise StoreError(
-                        f"table features: video {min(twice)!r} is in shard {shard.name!r} of {self.backbone}"
-                        " and in another one too: retire one of them"
-                    )
-                lengths.update({video_id: place.num_rows for video_id, place in places.items()})
                 self._remember(shard, places)
+                lengths.update({video_id: place.num_rows for video_id, place in places.items()})
         return dict(sorted(lengths.items()))
 
     def _find(self, video_id: str) -> _Place:
         for shard in self._snapshot.shards:
-            if shard.path in self._indexed or shard.key_range is None:
-                continue
-            if shard.key_range[0] <= video_id <= shard.key_range[1]:
+            low, high = shard.key_range or (video_id, video_id)
+            if shard.path not in self._indexed and low <= video_id <= high:
                 self._remember(shard, self._index(shard))
-                if video_id in self._places:
-                    return self._places[video_id]
+        if video_id in self._places:
+            return self._places[video_id]
         raise StoreError(f"table features has no {self.backbone} features of video {video_id!r}")
 
     def _remember(self, shard: Shard, places: dict[str, _Place]) -> None:
         with self._lock:
+            for video_id in self._places.keys() & places.keys():
+                if self._places[video_id].path != places[video_id].path:
+                    raise StoreError(
+                        f"table features: video {video_id!r} is in shard {shard.name!r} of {self.backbone}"
+                        " and in another one too: retire one of them"
+                    )
             self._places.update(places)
             self._indexed.add(shard.path)
 
@@ -103,12 +105,10 @@ class FeatureReader:
         places: dict[str, _Place] = {}
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
-            ids = group.column(column).statistics
-            if ids is None or ids.min != ids.max:
-                raise StoreError(f"table features: {path} mixes videos in a row group: write one video at a time")
-            before = places.get(ids.min, _Place(path, 0, ()))
+            video_id = group.column(column).statistics.min
+            before = places.get(video_id, _Place(path, 0, ()))
             page = _Page(*vector_page(self._snapshot.schema, footer, number, path))
-            places[ids.min] = _Place(path, before.num_rows + group.num_rows, (*before.pages, page))
+            places[video_id] = _Place(path, before.num_rows + group.num_rows, (*before.pages, page))
         return places
 
     def _read(self, place: _Place) -> Floats:

@@ -6,6 +6,7 @@ variables and files. Credentials that expire (roles) are left to each client to 
 """
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from storage.errors import StoreError
 
 CONNECT_TIMEOUT_S = 10
+_AMBIGUOUS = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def _request_timeout_s() -> int:
@@ -52,17 +54,24 @@ class Location:
         text = str(uri).strip()
         if not text:
             raise StoreError("the store's address is empty: give a folder or s3://bucket/prefix")
-        parts = urlparse(text)
-        if parts.scheme == "s3":
-            root = f"{parts.netloc}/{parts.path.strip('/')}".rstrip("/")
-            if not parts.netloc:
+        if text.startswith("s3://"):
+            root = text.removeprefix("s3://").strip("/")
+            if not root or text.startswith("s3:///"):
                 raise StoreError(f"store {text!r} names no bucket: write s3://bucket/prefix")
+            if _AMBIGUOUS.search(root) or {"#", "?"} & set(root):
+                raise StoreError(
+                    f"store {text!r}: '#', '?' and escapes such as %20 mean different keys to different programs"
+                )
             return cls(f"s3://{root}", root, True)
-        if parts.scheme == "file":
-            text = unquote(parts.path)
+        if text.startswith("file://"):
+            text = unquote(urlparse(text).path)
         elif "://" in text:
             raise StoreError(f"store {text!r}: only folders and s3://bucket/prefix are known")
         path = Path(text).expanduser().absolute()
+        if _AMBIGUOUS.search(str(path)):
+            raise StoreError(
+                f"store {path}: escapes such as %20 mean different folders to different programs; rename it"
+            )
         if path.exists() and not path.is_dir():
             raise StoreError(f"store {path} is a file: give a folder or s3://bucket/prefix")
         return cls(str(path), str(path), False)
@@ -142,6 +151,12 @@ class Location:
             "retry_timeout": f"{timeout_s * _max_attempts()}s",
         }
         return {name: value for name, value in options.items() if value is not None}
+
+    def make_durable(self, path: str) -> None:
+        """Let a file survive a power cut; S3 promises so by itself."""
+        if not self.is_s3:
+            with Path(path).open("rb") as file:
+                os.fsync(file.fileno())
 
     def delete(self, path: str) -> None:
         """Delete one file, named as the file system names it. (pyarrow would leave a folder marker behind on S3.)"""

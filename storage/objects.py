@@ -3,7 +3,9 @@
 On disk an object is written under a unique name and renamed; on S3 an upload is atomic by itself.
 """
 
+import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from storage.errors import MissingFileError, StoreError
 from storage.location import Location
+
+_PARTIAL = re.compile(r"(^|/)\.[0-9a-f]{32}\.partial$")
 
 
 class Objects:
@@ -80,7 +84,7 @@ class Objects:
         if not self._location.is_s3:
             root = Path(self._location.root) / "objects"
             found = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-            yield from sorted(k for k in found if k.startswith(prefix) and not k.endswith(".partial"))
+            yield from sorted(k for k in found if k.startswith(prefix) and not _PARTIAL.search(k))
             return
         base = f"{self._location.prefix}objects/"
         with _s3_errors(f"{self._location.uri}/objects/{prefix}"):
@@ -95,7 +99,22 @@ class Objects:
             with _s3_errors(uri):
                 self._location.client.delete_object(Bucket=self._location.bucket, Key=self._key(key))
         else:
-            Path(uri).unlink(missing_ok=True)
+            try:
+                Path(uri).unlink(missing_ok=True)
+            except OSError as error:
+                raise StoreError(f"object {uri} was not deleted: {error}") from error
+
+    def gc(self, older_than_hours: int, dry_run: bool = False) -> list[str]:
+        """Delete what writers that died have left on disk; returns the names. S3 shows no partial objects."""
+        if self._location.is_s3:
+            return []
+        root, limit = Path(self._location.root) / "objects", time.time() - 3600 * older_than_hours
+        old = [
+            path for path in root.rglob(".*.partial") if _PARTIAL.search(path.name) and path.stat().st_mtime <= limit
+        ]
+        for path in [] if dry_run else old:
+            path.unlink(missing_ok=True)
+        return sorted(path.relative_to(root).as_posix() for path in old)
 
     def _key(self, key: str) -> str:
         return f"{self._location.prefix}objects/{key}"

@@ -6,12 +6,15 @@ read a hundred times too much. The oldest ranges go first; the limit is overshot
 
 import hashlib
 import os
+import re
 import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from storage.errors import StoreError
+
+_OWN_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.partial")
 
 
 class RangeCache:
@@ -34,7 +37,7 @@ class RangeCache:
         gigabytes = os.environ.get("VINA_CACHE_GB", "20")
         try:
             return cls(Path(folder), int(float(gigabytes) * 1e9))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise StoreError(f"VINA_CACHE_GB={gigabytes!r} is not a positive number of gigabytes") from error
 
     def read(self, name: str, offset: int, length: int, fetch: Callable[[str, int, int], bytes]) -> bytes:
@@ -50,6 +53,8 @@ class RangeCache:
             return data
         self.misses += 1
         data = fetch(name, length, offset)
+        if len(data) != length:
+            raise OSError(f"{name} ends before byte {offset + length}")
         self._keep(path, data)
         return data
 
@@ -71,6 +76,8 @@ class RangeCache:
         self._since_scan = 0
         entries = []
         for entry in os.scandir(self.folder):
+            if not _OWN_NAME.fullmatch(entry.name):
+                continue
             try:
                 status = entry.stat()
             except FileNotFoundError:

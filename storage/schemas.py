@@ -61,6 +61,8 @@ class TableSchema:
     partition_by: tuple[str, ...]
     key: str | None = None
     constants: tuple[str, ...] = ()
+    sequence: str | None = None
+    """Each write holds the rows of one key, or their next ones, and this column numbers them from 0."""
     arrow: pa.Schema = field(init=False)
     """All columns, as readers see them."""
     files: pa.Schema = field(init=False)
@@ -86,6 +88,8 @@ class TableSchema:
     def cast(self, rows: pa.Table) -> pa.Table:
         """Rows in exactly the schema of the files; a SchemaError says what does not fit."""
         self._check_names(set(self.files.names), set(rows.column_names))
+        if len(rows.column_names) != len(self.files):
+            raise SchemaError(f"table {self.name}: a column is given twice among {', '.join(rows.column_names)}")
         columns = {column.name: self._checked(column, rows.column(column.name)) for column in self.files}
         fields = [column.with_type(columns[column.name].type) for column in self.files]
         return pa.table(columns, schema=pa.schema(fields))
@@ -96,7 +100,12 @@ class TableSchema:
         fixed = {}
         for name in self.log_columns:
             column = self.arrow.field(name)
-            fixed[name] = self._checked(column, pa.array([constants[name]])).to_pylist()[0]
+            try:
+                fixed[name] = pa.scalar(constants[name]).cast(column.type).as_py()
+            except (pa.ArrowException, ValueError) as error:
+                raise SchemaError(f"table {self.name}, column {name}: {error}") from error
+            if fixed[name] is None and not column.nullable:
+                raise SchemaError(f"table {self.name}, column {name}: it may not be null")
             if fixed[name] == "":
                 raise SchemaError(f"table {self.name}, column {name}: a partition, shard or constant may not be empty")
         return fixed
@@ -204,7 +213,7 @@ _ALL = (
         Column("value_range", STRING, "range of the pixel values, e.g. [0, 1]; none if not known", optional=True),
         Column("weights_sha256", STRING, "hash of the weights' file, or random:SEED; none if not known", optional=True),
     ), ("backbone",), key="video_id",
-        constants=("fps", "frames_per_clip", "stride_s", "layer", "value_range", "weights_sha256")),
+        constants=("fps", "frames_per_clip", "stride_s", "layer", "value_range", "weights_sha256"), sequence="second"),
     TableSchema("sentence_embeddings", 1, "one row a distinct text", (
         _MODEL,
         Column("text_sha256", STRING, "hash of the text"),

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_GROUP = 122_880  # DuckDB's own: its threads take one row group each
 ROWS_PER_PAGE = 16_384  # pyarrow begins a new page at 20,000 rows
-PAGE_HEADER_BYTES = 36  # one header is some 25 bytes, two are more than this
+PAGE_HEADER_BYTES = 36  # one header is some 25 bytes
+KEY_BYTES = 1_000  # Parquet keeps no statistics of very long values
 
 
 class ShardWriter:
@@ -40,6 +43,7 @@ class ShardWriter:
         self._sink: pa.NativeFile = None
         self._parquet: pq.ParquetWriter | None = None
         self._num_rows = 0
+        self._next: dict[str, int] = {}
         self.committed = False
 
     def __enter__(self) -> "ShardWriter":
@@ -58,6 +62,7 @@ class ShardWriter:
     def write(self, rows: pa.Table) -> None:
         """Append rows: all columns but those that are constant in the shard."""
         fixed = self._table.schema.cast(rows)
+        self._check_sequence(fixed)
         with self._errors():
             self._parquet = self._parquet or self._begin(fixed.schema)
             if not fixed.schema.equals(self._parquet.schema):
@@ -66,6 +71,25 @@ class ShardWriter:
                 limit = ROWS_PER_PAGE if self._table.schema.vectors else ROWS_PER_GROUP
                 self._parquet.write_table(fixed, row_group_size=limit)
         self._num_rows += len(fixed)
+
+    def _check_sequence(self, rows: pa.Table) -> None:
+        """Rows of one key at a time, numbered without a gap: what random access relies on."""
+        schema = self._table.schema
+        if schema.key is None or not len(rows):
+            return
+        keys = rows.column(schema.key)
+        longest = pc.max(pc.binary_length(keys)).as_py()
+        if longest > KEY_BYTES:
+            raise SchemaError(f"table {schema.name}: a {schema.key} of {longest} bytes; {KEY_BYTES} is the most")
+        if schema.sequence is None:
+            return
+        if pc.count_distinct(keys).as_py() != 1:
+            raise SchemaError(f"table {schema.name}: write the rows of one {schema.key} at a time")
+        key, numbers = keys[0].as_py(), rows.column(schema.sequence).to_numpy()
+        begin = self._next.get(key, 0)
+        if not np.array_equal(numbers, np.arange(begin, begin + len(rows))):
+            raise SchemaError(f"table {schema.name}: {schema.sequence} of {key!r} does not count up from {begin}")
+        self._next[key] = begin + len(rows)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -78,6 +102,7 @@ class ShardWriter:
                 self._parquet = self._parquet or self._begin(self._table.schema.files)
                 self._parquet.close()
                 self._sink.close()
+                self._table.location.make_durable(self._path)
             add = self._verified()
         except BaseException:
             self._abandon()

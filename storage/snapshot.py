@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from storage.errors import MissingFileError
+from storage.errors import MissingFileError, SchemaError
 from storage.location import Location
 from storage.schemas import TableSchema
 
@@ -91,7 +91,7 @@ class Snapshot:
 
     @property
     def content_version(self) -> str:
-        """A hash of what the table holds, equal for equal contents however they were committed: an input's version."""
+        """An input's version: a hash of the shards and their fingerprints, however and by whom they were committed."""
         content = [[*self._place(shard), shard.fingerprint] for shard in self.shards]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
@@ -102,7 +102,11 @@ class Snapshot:
         files = self.files
         for name, value in constants.items():
             column = files.column(f"partition.{name}")
-            files = files.filter(pc.equal(column, pa.scalar(value).cast(column.type)))
+            try:
+                wanted = pa.scalar(value).cast(column.type)
+            except pa.ArrowInvalid as error:
+                raise SchemaError(f"table {self.schema.name}, column {name}: {error}") from error
+            files = files.filter(pc.equal(column, wanted))
         return Snapshot(self.schema, self.location, self.version, files)
 
     def path(self, shard: Shard) -> str:

@@ -139,25 +139,24 @@ class Table:
 
         Returns whether a commit was tried.
         """
-        with self._lock:
-            for attempt in range(COMMIT_ATTEMPTS):
-                with self._errors("commit"):
+        for attempt in range(COMMIT_ATTEMPTS):
+            with self._lock, self._errors("commit"):
+                try:
                     delta = self._open() or self._create()
                     actions = plan(Snapshot.of(self.schema, self.location, delta))
                     if not actions:
                         return attempt > 0
-                    try:
-                        delta.create_write_transaction(
-                            actions,
-                            mode="append",
-                            schema=DeltaSchema.from_arrow(self.schema.arrow),
-                            partition_by=list(self.schema.log_columns),
-                            commit_properties=CommitProperties(max_commit_retries=0),
-                        )
-                        return True
-                    except CommitFailedError:
-                        pause_s = random.uniform(0, min(1.0, 0.01 * 2**attempt))
-                time.sleep(pause_s)
+                    delta.create_write_transaction(
+                        actions,
+                        mode="append",
+                        schema=DeltaSchema.from_arrow(self.schema.arrow),
+                        partition_by=list(self.schema.log_columns),
+                        commit_properties=CommitProperties(max_commit_retries=0),
+                    )
+                    return True
+                except CommitFailedError:  # another writer was faster, or made the table
+                    pause_s = random.uniform(0, min(1.0, 0.01 * 2**attempt))
+            time.sleep(pause_s)
         raise StoreError(f"table {self.name}: lost the race for a commit {COMMIT_ATTEMPTS} times; run it again")
 
     def _open(self) -> DeltaTable | None:
@@ -179,7 +178,11 @@ class Table:
         return self._checked(DeltaTable(self.uri, version=version, storage_options=self.location.delta_options))
 
     def _create(self) -> DeltaTable:
-        configuration = {_VERSION_KEY: str(self.schema.version), "delta.checkpointInterval": str(CHECKPOINT_EVERY)}
+        configuration = {
+            _VERSION_KEY: str(self.schema.version),
+            "delta.checkpointInterval": str(CHECKPOINT_EVERY),
+            "delta.enableExpiredLogCleanup": "false",  # old versions stay until `vina gc`, not for 30 days
+        }
         self._delta = DeltaTable.create(
             self.uri,
             DeltaSchema.from_arrow(self.schema.arrow),

@@ -65,5 +65,8 @@ def code_version() -> str:
     if not (here / ".git").exists():
         return version("vina")
     command = ["git", "-C", str(here), "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # git is not installed
+        commit = ""
     return f"{version('vina')}+{commit}" if commit else version("vina")

@@ -35,12 +35,12 @@ def video_ids(store: Store, table: str = "votes", version: int | None = None) ->
     return sorted(store.table(table).snapshot(version).read(["video_id"]).column(0).to_pylist())
 
 
-def feature_rows(video_id: str, vectors_TD: np.ndarray) -> pa.Table:
+def feature_rows(video_id: str, vectors_TD: np.ndarray, first: int = 0) -> pa.Table:
     size = len(vectors_TD)
     return pa.table(
         {
             "video_id": pa.array([video_id] * size, pa.string()),
-            "second": pa.array(range(size), pa.int32()),
+            "second": pa.array(range(first, first + size), pa.int32()),
             "vector": encode(vectors_TD, "float16"),
         }
     )

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from multiprocessing.context import ForkServerContext
@@ -112,3 +113,24 @@ def test_two_processes_committing_at_once_lose_nothing(store_uri: str, processes
     assert len(snapshot.shards) == 400
     assert Counter(shard.written_by for shard in snapshot.shards) == {"run-0": 200, "run-1": 200}
     assert video_ids(Store(store_uri)) == sorted(f"video-{w}-{n}" for w in range(2) for n in range(200))
+
+
+def test_writers_that_make_a_table_at_once_all_succeed(store_uri: str) -> None:
+    for attempt in range(5):
+        uri, barrier, failures = f"{store_uri}/{attempt}", threading.Barrier(4), []
+
+        def write(number: int, uri: str = uri, barrier: threading.Barrier = barrier, failures: list = failures) -> None:
+            store = Store(uri)
+            barrier.wait()
+            try:
+                commit_votes(store, str(number), f"v{number}")
+            except Exception as error:  # reported by the test's thread
+                failures.append(error)
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert video_ids(Store(uri)) == ["v0", "v1", "v2", "v3"]

@@ -46,7 +46,7 @@ def test_a_long_video_may_be_written_in_parts(store: Store) -> None:
     names = {"fingerprint": "f", "run_id": "r"}
     with store.table("features").writer({"backbone": "b"}, "0", **names, constants=made_with()) as writer:
         for start in range(0, len(whole_TD), 7):
-            writer.write(feature_rows("long", whole_TD[start : start + 7]))
+            writer.write(feature_rows("long", whole_TD[start : start + 7], first=start))
     reader = FeatureReader(store, "b")
     assert np.array_equal(reader.read("long"), whole_TD)
     assert reader.num_seconds == {"long": len(whole_TD)}
@@ -82,8 +82,41 @@ def test_one_shard_has_vectors_of_one_width(store: Store) -> None:
 def test_a_video_in_two_shards_is_an_error(store: Store) -> None:
     commit_features(store, "0", random_videos(["twice"]))
     commit_features(store, "1", random_videos(["twice"]))
-    with pytest.raises(StoreError, match="video 'twice' is in shard '1' of s3d-milnce and in another"):
-        _ = FeatureReader(store, "s3d-milnce").num_seconds
+    for look in (
+        lambda reader: reader.num_seconds,
+        lambda reader: reader.read("twice"),
+        lambda reader: dict(reader.scan()),
+    ):
+        with pytest.raises(StoreError, match="video 'twice' is in shard '1' of s3d-milnce and in another"):
+            look(FeatureReader(store, "s3d-milnce"))
+
+
+@pytest.mark.parametrize(
+    ("names", "seconds", "message"),
+    [
+        (["a", "b"], [0, 1], "write the rows of one video_id at a time"),
+        (["a", "a"], [1, 0], "second of 'a' does not count up from 0"),
+        (["a", "a"], [0, 2], "second of 'a' does not count up from 0"),
+        (["a", "a"], [1, 2], "second of 'a' does not count up from 0"),
+    ],
+)
+def test_rows_that_random_access_would_get_wrong_are_refused(
+    store: Store, names: list[str], seconds: list[int], message: str
+) -> None:
+    rows = feature_rows("a", np.zeros((2, 3), np.float16))
+    rows = rows.set_column(0, "video_id", pa.array(names)).set_column(1, "second", pa.array(seconds))
+    with pytest.raises(SchemaError, match=f"table features: {message}"):
+        store.table("features").commit(rows, {"backbone": "b"}, "0", fingerprint="f", run_id="r", constants=made_with())
+
+
+def test_threads_that_share_a_reader_all_find_their_videos(tmp_path: Path) -> None:
+    store, names = Store(tmp_path / "store"), [f"v{number:03d}" for number in range(200)]
+    videos = random_videos(names, width=3)
+    for shard in range(20):
+        commit_features(store, f"{shard:02d}", {name: videos[name] for name in names[shard::20]})
+    for seed in range(5):
+        seen = dict(Epoch(FeatureReader(store, "s3d-milnce"), names, seed, 0, num_threads=8))
+        assert all(np.array_equal(seen[name], videos[name]) for name in names)
 
 
 def test_an_epoch_is_a_pure_function_of_seed_and_epoch(store: Store, videos: dict[str, np.ndarray]) -> None:
@@ -150,34 +183,6 @@ def test_the_second_epoch_from_s3_is_read_from_the_cache(s3_uri: str, tmp_path: 
     again = dict(Epoch(FeatureReader(store, "s3d-milnce", cache), NAMES, 0, 1))
     assert misses > 0 and cache.misses == misses and cache.hits >= len(NAMES)
     assert all(np.array_equal(first[name], again[name]) for name in NAMES)
-
-
-def test_the_cache_keeps_its_limit_and_still_gives_the_right_bytes(tmp_path: Path) -> None:
-    cache = RangeCache(tmp_path, 100_000)
-
-    def fetch(name: str, length: int, offset: int) -> bytes:
-        return bytes((offset + i) % 251 for i in range(length))
-
-    for round_ in range(3):
-        for offset in range(0, 400_000, 5_000):
-            assert cache.read("f", offset, 5_000, fetch) == fetch("f", 5_000, offset), round_
-            assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 110_000
-    assert cache.misses > 80
-
-
-def test_a_damaged_cache_entry_is_fetched_again(tmp_path: Path) -> None:
-    cache = RangeCache(tmp_path, 1000)
-    cache.read("f", 0, 4, lambda name, length, offset: b"good")
-    next(tmp_path.iterdir()).write_bytes(b"go")
-    assert cache.read("f", 0, 4, lambda name, length, offset: b"good") == b"good"
-
-
-def test_a_cache_without_room_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VINA_CACHE", str(tmp_path))
-    for wrong in ("0", "-1", "much"):
-        monkeypatch.setenv("VINA_CACHE_GB", wrong)
-        with pytest.raises(StoreError, match="VINA_CACHE_GB"):
-            RangeCache.from_environment()
 
 
 def test_the_store_needs_no_torch() -> None:

@@ -1,11 +1,8 @@
-import os
 from pathlib import Path
 
 import pytest
 
 from storage import MissingFileError, Store, StoreError
-from storage.location import Location
-from tests.samples import commit_votes, video_ids
 
 
 def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
@@ -43,65 +40,19 @@ def test_keys_that_could_lead_elsewhere_are_refused(store: Store, key: str) -> N
         store.objects.put(key, b"")
 
 
-@pytest.mark.parametrize(
-    ("uri", "root", "is_s3"),
-    [
-        ("s3://bucket", "bucket", True),
-        ("s3://bucket/a/b/", "bucket/a/b", True),
-        ("/data/store", "/data/store", False),
-        ("file:///data/my%20store", "/data/my store", False),
-    ],
-)
-def test_addresses(uri: str, root: str, is_s3: bool) -> None:
-    location = Location.parse(uri)
-    assert (location.root, location.is_s3) == (root, is_s3)
+def test_what_a_dead_writer_left_is_collected(tmp_path: Path) -> None:
+    objects = Store(tmp_path / "store").objects
+    objects.put("videos/my.partial", b"kept")
+    left = tmp_path / "store/objects/videos" / f".{'0' * 32}.partial"
+    left.write_bytes(b"half")
+    assert list(objects.keys()) == ["videos/my.partial"]
+    assert objects.gc(1) == [] and objects.gc(0, dry_run=True) == [f"videos/{left.name}"] and left.exists()
+    assert objects.gc(0) == [f"videos/{left.name}"] and not left.exists()
+    assert objects.get("videos/my.partial") == b"kept"
 
 
-@pytest.mark.parametrize(
-    ("uri", "message"),
-    [("", "empty"), ("s3://", "names no bucket"), ("gs://bucket/x", "only folders and s3"), (__file__, "is a file")],
-)
-def test_wrong_addresses(uri: str, message: str) -> None:
-    with pytest.raises(StoreError, match=message):
-        Store(uri)
-
-
-def test_s3_settings_may_come_from_the_usual_files(
-    s3_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = f"region = us-east-1\nendpoint_url = {os.environ['AWS_ENDPOINT_URL']}\n"
-    (tmp_path / "config").write_text(f"[profile lab]\n{settings}")
-    (tmp_path / "credentials").write_text("[lab]\naws_access_key_id = a\naws_secret_access_key = b\n")
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_PROFILE", "lab")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    store = Store(s3_uri)
-    assert commit_votes(store, "0", "v1") and video_ids(store) == ["v1"]
-    assert store.objects.get(store.objects.put("a", b"b").rsplit("/", 1)[1]) == b"b"
-
-
-def test_amazons_own_endpoint_is_left_to_each_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
-    location = Location.parse("s3://bucket/x")
-    assert (location.endpoint, location.region) == (None, "us-east-1")
-    assert "aws_endpoint_url" not in location.delta_options and location.delta_options["allow_http"] == "false"
-    assert location.filesystem.region == "us-east-1"
-
-
-@pytest.mark.parametrize("variable", ["VINA_S3_TIMEOUT_S", "AWS_MAX_ATTEMPTS"])
-@pytest.mark.parametrize("value", ["soon", "0", "-1"])
-def test_settings_that_are_no_numbers_are_named(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(StoreError, match=f"{variable}='{value}' is not a positive whole number"):
-        _ = Location.parse("s3://bucket/x").client
-
-
-def test_a_missing_bucket_is_named(s3_endpoint: str) -> None:
-    with pytest.raises(StoreError, match="s3://no-such-bucket/x: the bucket does not exist"):
-        Store("s3://no-such-bucket/x").location.check()
+def test_a_folder_is_not_deleted_as_an_object(tmp_path: Path) -> None:
+    objects = Store(tmp_path / "store").objects
+    objects.put("videos/a", b"")
+    with pytest.raises(StoreError, match="objects/videos was not deleted"):
+        objects.delete("videos")

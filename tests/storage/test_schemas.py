@@ -55,7 +55,7 @@ def test_constants_are_checked_like_columns() -> None:
     assert schema.cast_constants(good)["fps"] == 16.0
     for wrong, message in (
         ({"fps": "fast"}, "column fps: .*fast"),
-        ({"layer": None}, "column layer: 1 nulls where none may be"),
+        ({"layer": None}, "column layer: it may not be null"),
         ({"backbone": ""}, "column backbone: .* may not be empty"),
         ({"speed": 1}, "unknown columns speed"),
     ):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage import MissingFileError, SchemaError, Store, StoreError, fingerprint
 from storage.schemas import TABLES
-from tests.samples import MODEL, commit_features, commit_votes, random_videos, video_ids, votes
+from tests.samples import MODEL, commit_features, commit_votes, label_rows, random_videos, video_ids, votes
 
 ODD_IDS = [
     "a/b",
@@ -79,6 +79,13 @@ def test_old_versions_stay_readable_until_gc(store: Store) -> None:
     assert video_ids(store) == ["new"]
 
 
+def test_old_versions_do_not_expire_by_themselves(store: Store) -> None:
+    """Delta's own clean-up would drop log entries after thirty days."""
+    commit_votes(store, "0", "v1")
+    delta = DeltaTable(f"{store.uri}/votes", storage_options=store.location.delta_options)
+    assert delta.metadata().configuration["delta.enableExpiredLogCleanup"] == "false"
+
+
 def test_gc_removes_what_a_dead_writer_left(store: Store) -> None:
     commit_votes(store, "0", "v1")
     path = f"{store.location.root}/votes/part-{'0' * 32}.parquet"
@@ -144,6 +151,8 @@ def test_odd_ids_and_partitions_are_kept_as_they_are(store: Store) -> None:
         (votes("v").set_column(3, "votes", pa.array(["many"])), "table votes, column votes: .*many"),
         (votes("v").set_column(0, "video_id", pa.array([None], pa.string())), "column video_id: 1 nulls"),
         (votes("v").set_column(3, "votes", pa.array([2**40])), "table votes, column votes: .*not in range"),
+        (votes("v").append_column("votes", pa.array([1])), "table votes: a column is given twice"),
+        (votes("v" * 1001), "table votes: a video_id of 1001 bytes; 1000 is the most"),
     ],
 )
 def test_schemas_are_enforced_at_write(store: Store, rows: pa.Table, message: str) -> None:
@@ -161,6 +170,8 @@ def test_schemas_are_enforced_at_write(store: Store, rows: pa.Table, message: st
         (MODEL, "", "a", "r", "column _shard: .* may not be empty"),
         (MODEL, "0", "", "r", "column _fingerprint: .* may not be empty"),
         (MODEL, "0", "a", "", "column _written_by: .* may not be empty"),
+        ({"model": object()}, "0", "a", "r", "table votes, column model: "),
+        ({"model": None}, "0", "a", "r", "table votes, column model: it may not be null"),
     ],
 )
 def test_a_shard_without_its_names_is_refused(
@@ -168,6 +179,15 @@ def test_a_shard_without_its_names_is_refused(
 ) -> None:
     with pytest.raises(StoreError, match=message):
         Store(f"{tmp_path}/store").table("votes").commit(votes("v"), partition, shard, fingerprint=mark, run_id=run)
+
+
+def test_a_partition_of_the_wrong_type_is_named(store: Store) -> None:
+    partition: dict[str, str | int] = {"run_id": "r", "round": 1}
+    rows = label_rows([("v1", "7", 0, 3, 0.8, True)])
+    store.table("pseudo_labels").commit(rows, partition, "0", fingerprint="a", run_id="r")
+    assert store.table("pseudo_labels").has(partition, "0", "a")
+    with pytest.raises(SchemaError, match="table pseudo_labels, column round: "):
+        store.table("pseudo_labels").has({"run_id": "r", "round": "one"}, "0", "a")
 
 
 def test_an_unknown_table_is_named(store: Store) -> None:
