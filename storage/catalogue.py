@@ -73,9 +73,9 @@ class Catalogue:
         return self.stream(statement).read_all()
 
     def stream(self, statement: str, rows_per_batch: int = 100_000) -> pa.RecordBatchReader:
-        """The same, a batch at a time."""
+        """The same, a batch at a time: read it to its end, or drop it, before the next query."""
         with self._errors():
-            refuse_writes(statement)
+            refuse_writes(self._connection, statement)
             while True:
                 try:
                     reader = self._connection.sql(statement).to_arrow_reader(rows_per_batch)
@@ -190,20 +190,19 @@ class Catalogue:
         return True
 
 
-def refuse_writes(statement: str) -> None:
+def refuse_writes(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
     """QueryError unless this is one SELECT (or FROM, WITH, DESCRIBE, SHOW, SUMMARIZE), or an EXPLAIN of one."""
     statements = duckdb.extract_statements(statement)
     if len(statements) != 1:
         raise QueryError(f"one statement at a time, please; this has {len(statements)}")
     kind = statements[0].type
     if kind == duckdb.StatementType.EXPLAIN and (explain := _EXPLAIN.match(statement)):
-        refuse_writes(statement[explain.end() :])
+        refuse_writes(connection, statement[explain.end() :])
         return
     if kind != duckdb.StatementType.SELECT:
         raise QueryError(f"the store is read-only here: a {kind.name} statement is refused; use SELECT")
-    with duckdb.connect(":memory:") as plain:
-        answer = plain.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchone()
-    tree = json.loads(answer[0]) if answer else {"error": True}
+    answer = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchall()
+    tree = json.loads(answer[0][0])
     if tree.get("error"):
         raise QueryError(f"this kind of statement is refused: {tree.get('error_message')}")
     if writing := set(_node_types(tree)) - _QUESTIONS:

@@ -7,8 +7,8 @@ add/remove actions with Delta's own retries off: who loses the race for a number
 Columns that are constant in a file are Delta partition columns: in the log, not in the file. Thirteen columns in a file
 of features made its footer five times slower to read than three.
 Why not Iceberg: pyiceberg needs a catalogue service or a database beside S3. Why not our own: it would be Delta again.
-What it costs (two cores, `make bench`): a commit takes 8 ms in a table of 50 shards, 48 ms at 1,000, 147 ms at 5,000;
-117 ms at 50 and 249 ms at 500 on a loopback S3 server; a table of 5,000 shards opens in 150 ms.
+What it costs (two cores, `make bench`): a commit takes 11 ms in a table of 50 shards, 34 ms at 1,000, 117 ms at 5,000,
+and some 110 ms on a loopback S3 server up to 500; a table of 5,000 shards opens in 180 ms.
 """
 
 import random
