@@ -120,7 +120,7 @@ class FeatureReader:
                 target[: page.num_bytes] = self._cache.read(place.path, page.offset, page.num_bytes, self._fetch)
                 target = target[page.num_bytes :]
             return vectors_TD
-        with open(place.path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of Path.open
+        with open(place.path, "rb", buffering=0) as file:  # noqa: PTH123 - a plain string
             for page in place.pages:
                 file.seek(page.offset)
                 if file.readinto(target[: page.num_bytes]) != page.num_bytes:
