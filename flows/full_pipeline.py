@@ -19,11 +19,10 @@ class Stage(NamedTuple):
 
     name: str
     work: Callable[[str, str], str]
-    comment: str
 
 
 STAGES = (
-    Stage("catalogue", list_tables, "say what every table of the store holds"),
+    Stage("catalogue", list_tables),
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_GROUP = 122_880  # DuckDB's own: its threads take one row group each
 ROWS_PER_PAGE = 16_384  # pyarrow begins a new page at 20,000 rows
-PAGE_HEADER_BYTES = 36  # one header is some 25 bytes
+PAGE_HEADER_BYTES = 36  # one header takes 19 to 27 bytes, two take 38 at least
 KEY_BYTES = 1_000  # Parquet keeps no statistics of very long values
 
 
@@ -62,7 +62,7 @@ class ShardWriter:
     def write(self, rows: pa.Table) -> None:
         """Append rows: all columns but those that are constant in the shard."""
         fixed = self._table.schema.cast(rows)
-        self._check_sequence(fixed)
+        self._check_keys(fixed)
         with self._errors():
             self._parquet = self._parquet or self._begin(fixed.schema)
             if not fixed.schema.equals(self._parquet.schema):
@@ -72,8 +72,8 @@ class ShardWriter:
                 self._parquet.write_table(fixed, row_group_size=limit)
         self._num_rows += len(fixed)
 
-    def _check_sequence(self, rows: pa.Table) -> None:
-        """Rows of one key at a time, numbered without a gap: what random access relies on."""
+    def _check_keys(self, rows: pa.Table) -> None:
+        """What random access relies on: keys of some length, and in a sequence one key at a time, without a gap."""
         schema = self._table.schema
         if schema.key is None or not len(rows):
             return

@@ -135,7 +135,7 @@ class Snapshot:
         except (OSError, pa.ArrowException) as error:
             raise MissingFileError(
                 f"table {self.schema.name}, version {self.version}: a file that its log names cannot be read: {error}\n"
-                f"If it is an old version, `vina gc` may have removed it. Otherwise write its shard again."
+                "If it is an old version, `vina gc` may have removed it. Otherwise write its shard again."
             ) from error
 
     def _guarantee(self, shard: Shard) -> pc.Expression:

@@ -183,7 +183,7 @@ class Table:
             "delta.checkpointInterval": str(CHECKPOINT_EVERY),
             "delta.enableExpiredLogCleanup": "false",  # old versions stay until `vina gc`, not for 30 days
         }
-        self._delta = DeltaTable.create(
+        delta = DeltaTable.create(
             self.uri,
             DeltaSchema.from_arrow(self.schema.arrow),
             mode="ignore",
@@ -194,6 +194,7 @@ class Table:
             storage_options=self.location.delta_options,
             raise_if_key_not_exists=False,
         )
+        self._delta = self._checked(delta)
         return self._delta
 
     def _checked(self, delta: DeltaTable) -> DeltaTable:

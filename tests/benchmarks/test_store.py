@@ -68,6 +68,7 @@ def test_random_video_reads(features: tuple[Store, list[str], Path]) -> None:
 
 def test_sequential_scan(features: tuple[Store, list[str], Path]) -> None:
     store, names, folder = features
+    assert [name for name, _ in FeatureReader(store, "s3d-milnce").scan()] == names
     slow, fast, ratio = ratio_of_times(
         lambda: sum(np.load(folder / f"{name}.npy").shape[0] for name in names),
         lambda: sum(vectors_TD.shape[0] for _, vectors_TD in FeatureReader(store, "s3d-milnce").scan()),
@@ -81,6 +82,7 @@ def test_an_epoch(features: tuple[Store, list[str], Path]) -> None:
     store, names, folder = features
     reader = FeatureReader(store, "s3d-milnce")
     order = Epoch(reader, names, 0, 0).order()
+    assert [name for name, _ in Epoch(reader, names, 0, 0)] == order and sorted(order) == names
     slow, fast, ratio = ratio_of_times(
         lambda: [np.load(folder / f"{name}.npy") for name in order],
         lambda: sum(1 for _ in Epoch(reader, names, 0, 0)),
@@ -93,6 +95,7 @@ def test_size_on_disk(features: tuple[Store, list[str], Path]) -> None:
     store, names, folder = features
     on_disk = sum(path.stat().st_size for path in Path(store.uri, "features").rglob("*") if path.is_file())
     raw = sum(np.load(folder / f"{name}.npy", mmap_mode="r").nbytes for name in names)
+    assert on_disk <= 1.05 * raw
     report("size on disk / raw float16", on_disk / raw, "<= 1.05", f"{on_disk:,} bytes, log included, and {raw:,}")
 
 
@@ -117,6 +120,7 @@ def test_memory_of_a_full_scan(features: tuple[Store, list[str], Path], tmp_path
         rows, peak_kb = map(int, answer.stdout.split())
         assert rows >= at_least
         peaks.append(peak_kb / 1000)
+    assert peaks[1] <= 1.1 * peaks[0]
     detail = f"{peaks[0]:.0f} MB at {SECONDS:,} s, {peaks[1]:.0f} MB at {10 * SECONDS:,} s"
     report("peak memory of a full scan, 10x / 1x data", peaks[1] / peaks[0], "<= 1.1", detail)
 

@@ -42,7 +42,7 @@ def test_a_failing_stage_fails_the_run_and_is_recorded(
         seen.append(run_id)
         return "noted"
 
-    stages = (Stage("before", note, ""), Stage("broken", explode, ""), Stage("after", note, ""))
+    stages = (Stage("before", note), Stage("broken", explode), Stage("after", note))
     monkeypatch.setattr(full_pipeline, "STAGES", stages)
     with pytest.raises(RuntimeError, match="the stage broke"):
         vina(store=store.uri, run_id="doomed")
@@ -55,7 +55,7 @@ def test_a_failing_stage_fails_the_run_and_is_recorded(
 
 
 def test_stages_run_in_the_pipelines_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = tuple(Stage(name, lambda store_uri, run_id: "", "") for name in ("a", "b", "c"))
+    stages = tuple(Stage(name, lambda store_uri, run_id: "") for name in ("a", "b", "c"))
     monkeypatch.setattr(full_pipeline, "STAGES", stages)
     assert [stage.name for stage in choose_stages(["c", "a"])] == ["a", "c"]
     assert [stage.name for stage in choose_stages(None)] == ["a", "b", "c"]

@@ -155,6 +155,10 @@ def data_file(method: str, path: str) -> bool:
     return method in ("PUT", "POST") and "part-" in path
 
 
+def data_read(method: str, path: str) -> bool:
+    return method in ("GET", "HEAD") and "part-" in path
+
+
 @pytest.mark.parametrize("status", [500, 503])
 @pytest.mark.parametrize("where", [log_entry, data_file, anything])
 def test_s3_errors_that_pass_are_lived_through(proxy: FaultProxy, s3_uri: str, status: int, where: object) -> None:
@@ -199,6 +203,24 @@ def test_s3_errors_that_stay_are_reported_and_lose_nothing(proxy: FaultProxy, s3
         pytest.raises(StoreError, match=r"object s3://.*/a"),
     ):
         store.objects.put("a", b"b")
+
+
+@pytest.mark.parametrize("fault", [Fault(data_read, status=500), Fault(data_read, delay_s=6)], ids=["500", "time-out"])
+def test_a_data_file_that_s3_does_not_give_is_named(proxy: FaultProxy, s3_uri: str, fault: Fault) -> None:
+    store = Store(s3_uri)
+    commit_votes(store, "0", "v1")
+    videos = random_videos(["v1"])
+    commit_features(store, "0", videos)
+    names = [store.table(table).snapshot().shards[0].path for table in ("votes", "features")]
+    with proxy.misbehaving(dataclasses.replace(fault)):
+        with pytest.raises(MissingFileError, match=rf"table votes, version 1(.|\n)*{names[0]}"):
+            video_ids(store)
+        with pytest.raises(MissingFileError, match=rf"table features, version 1(.|\n)*{names[1]}"):
+            FeatureReader(store, "s3d-milnce").read("v1")
+        with Catalogue(store) as catalogue, pytest.raises(QueryError, match=names[0]):
+            catalogue.query("SELECT * FROM votes")
+    assert video_ids(store) == ["v1"]
+    assert (FeatureReader(store, "s3d-milnce").read("v1") == videos["v1"]).all()
 
 
 def test_slow_answers_are_waited_for(proxy: FaultProxy, s3_uri: str) -> None:
