@@ -9,6 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,12 @@ from storage.catalogue import Catalogue
 from storage.schemas import PROVENANCE, TABLES, schema_of
 from storage.views import VIEWS
 from tasks.catalogue import summarise
-from tasks.run_record import checked_run_id
+from tasks.demo_world.files import write_world
+from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
+from tasks.demo_world.script import World
+from tasks.importers.intake import Summary
+from tasks.importers.sources import SOURCES, Options, import_source, missing_lines, summary_lines
+from tasks.run_record import checked_run_id, record_run
 
 DEFAULT_STORE = "vina-store"
 PREFECT_SETTINGS = {  # of the server that `vina run` starts if none is configured: it calls nobody
@@ -83,6 +89,39 @@ def _parser() -> argparse.ArgumentParser:
         "--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: made of the time)"
     )
 
+    run.add_argument("--corpus", metavar="FOLDER", help="what the stage `import` reads: a folder for each source")
+
+    bring = add(
+        "import",
+        _import,
+        "bring in whatever part of a data set you have",
+        "vina import crosstask path/to/crosstask_release",
+    )
+    bring.add_argument("source", metavar="SOURCE", choices=list(SOURCES), help="one of: " + ", ".join(SOURCES))
+    bring.add_argument("path", metavar="PATH", type=Path, help="a folder with the data set's files, or one of them")
+    bring.add_argument("--backbone", metavar="NAME", help="features: the network's name (default: the folder's name)")
+    bring.add_argument("--upload", action="store_true", help="videos: copy the files into the store")
+    bring.add_argument("--replace", action="store_true", help="forget what this source brought before")
+    bring.add_argument("--json", action="store_true", help="the summary for scripts")
+
+    demo = add(
+        "demo",
+        _demo,
+        "write a small world of how-to videos in the real data sets' formats",
+        "vina demo demo-corpus --preset hard --set num_videos=2000 --set feature_noise=1.5",
+    )
+    demo.add_argument("folder", metavar="FOLDER", type=Path, help="where to write it; it must be new or empty")
+    demo.add_argument("--preset", choices=list(PRESETS), default="default", help="how hard it is (default: default)")
+    demo.add_argument("--seed", type=_whole, default=0, help="another seed is another world (default 0)")
+    demo.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KNOB=VALUE",
+        dest="changes",
+        help="turn a knob; `--set help` explains them all",
+    )
+
     tables = add("tables", _tables, "list the tables and what they hold", "vina tables")
     tables.add_argument("--json", action="store_true", help="for scripts")
 
@@ -102,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     gc = add("gc", _gc, "delete files that only old versions and dead writers use", "vina gc --older-than 24 --dry-run")
     gc.add_argument(
         "--older-than",
-        type=_hours,
+        type=_whole,
         default=24,
         metavar="HOURS",
         help="keep what was in use this recently (default 24; 0 would take a running writer's files)",
@@ -111,9 +150,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _hours(text: str) -> int:
+def _whole(text: str) -> int:
     if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of hours")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -146,8 +185,45 @@ def _run(options: argparse.Namespace) -> int:
     from flows.full_pipeline import vina
 
     Store(options.store).location.check()
-    run_id = vina(store=options.store, stages=options.stages, run_id=options.run_id)
+    run_id = vina(store=options.store, corpus=options.corpus, stages=options.stages, run_id=options.run_id)
     print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    store = Store(options.store)
+    store.location.check()
+    choices = Options(options.backbone, options.upload, options.replace)
+    configuration = {"source": options.source, "path": str(options.path), **asdict(choices)}
+    with Console(stderr=True).status("") as status, record_run(store, None, ["import"], configuration) as run_id:
+
+        def show(summary: Summary) -> None:
+            kept = ", ".join(f"{count:,} {table}" for table, count in summary.kept.items())
+            status.update(f"importing {options.source}: {kept}")
+
+        summary = import_source(store, run_id, options.source, options.path, choices, show)
+        status.update("looking for what is missing")
+        missing = missing_lines(store)
+    if options.json:
+        print(json.dumps(asdict(summary) | {"run_id": run_id, "missing": missing}, indent=1))
+    else:
+        print(*summary_lines(summary), *missing, sep="\n")
+        if summary.rejected:
+            print(f"why: vina sql \"FROM rejects WHERE _written_by = '{run_id}'\" --store {options.store}")
+    return 1 if summary.damaged or not (summary.kept or summary.present) else 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    if "help" in options.changes:
+        print(*explain_knobs(), sep="\n")
+        return 0
+    if wrong := [change for change in options.changes if "=" not in change]:
+        raise ValueError(f"--set {wrong[0]}: KNOB=VALUE is expected")
+    changes = dict(change.split("=", 1) for change in options.changes)
+    world = World(choose_knobs(options.preset, changes), options.seed)
+    with Console(stderr=True).status("") as status:
+        written = write_world(world, options.folder, status.update)
+    print(*written, sep="\n")
     return 0
 
 

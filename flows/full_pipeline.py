@@ -1,7 +1,7 @@
 """The whole pipeline, in order. `vina run` calls this flow in its own process.
 
-To add a stage: write its work in `tasks/NAME.py` as a function of the store's address and the run's id, and add a
-line to STAGES, at its place. Stages pass nothing to each other but what they leave in the store.
+To add a stage: write its work in `tasks` as a function of a job, and add a line to STAGES, at its place. Stages pass
+nothing to each other but what they leave in the store.
 """
 
 from collections.abc import Callable
@@ -11,29 +11,37 @@ from prefect import flow, get_run_logger, task
 
 from storage import Store
 from tasks.catalogue import list_tables
+from tasks.importers.sources import import_corpus
+from tasks.job import Job
 from tasks.run_record import record_run
 
 
 class Stage(NamedTuple):
-    """A named piece of the pipeline: `work(store_uri, run_id)` does it and says what it did."""
+    """A named piece of the pipeline: `work(job)` does it and says what it did."""
 
     name: str
-    work: Callable[[str, str], str]
+    work: Callable[[Job], str]
 
 
 STAGES = (
+    Stage("import", import_corpus),
     Stage("catalogue", list_tables),
 )  # fmt: skip
 
 
 @flow(name="vina")
-def vina(store: str = "vina-store", stages: list[str] | None = None, run_id: str | None = None) -> str:
-    """Run the stages (all, or those named, always in the pipeline's order) on a store; returns the run's id."""
+def vina(
+    store: str = "vina-store", corpus: str | None = None, stages: list[str] | None = None, run_id: str | None = None
+) -> str:
+    """Run the stages (all, or those named, always in the pipeline's order) on a store; returns the run's id.
+
+    `corpus` is the folder that the stage `import` reads.
+    """
     chosen = choose_stages(stages)
-    configuration = {"store": store, "stages": [stage.name for stage in chosen]}
-    with record_run(Store(store), run_id, configuration["stages"], configuration) as run:
+    configuration = {"store": store, "corpus": corpus, "stages": [stage.name for stage in chosen]}
+    with record_run(Store(store), run_id, [stage.name for stage in chosen], configuration) as run:
         for stage in chosen:
-            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(store, run)
+            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(Job(store, run, corpus))
             get_run_logger().info("%s: %s", stage.name, report)
     return run
 

@@ -139,11 +139,13 @@ def _difference(expected: set[str], given: set[str]) -> str:
 
 
 _VIDEO = Column("video_id", STRING, "the data set's own id of the video, taken as it is")
-_ARTICLE = Column("article_id", STRING, "the article (in HowTo100M's words: the task)")
+_ARTICLE = Column(
+    "article_id", STRING, "SOURCE/ID of the article (in HowTo100M's words: the task), ID being the source's own"
+)
 _RUN = Column("run_id", STRING, "the run these rows belong to: runs.run_id")
 _ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
-_SOURCE = Column("source", STRING, "the importer that brought the row: howto100m, crosstask, demo, ...")
-_BENCHMARK = Column("benchmark", STRING, "crosstask, htstep, htm-align, ...")
+_SOURCE = Column("source", STRING, "the data set the row comes from: howto100m, wikihow, crosstask, ...")
+_BENCHMARK = Column("benchmark", STRING, "crosstask, crosstask-articles, htstep, htm-align, ...")
 _BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
 _MODEL = Column("model", STRING, "name or path of the sentence-embedding model")
 
@@ -157,14 +159,15 @@ def _end(comment: str, optional: bool = False) -> Column:
 
 
 _ALL = (
-    TableSchema("videos", 1, "every video the store has heard of", (
+    TableSchema("videos", 2, "every video the store has heard of; one of two tasks has two rows", (
         _SOURCE,
         _VIDEO,
-        Column("task_id", STRING, "the task that the data set's metadata names", optional=True),
+        Column("task_id", STRING, "the task that the data set's metadata names: articles.article_id", optional=True),
         Column("category_1", STRING, "broad category in the data set's metadata", optional=True),
         Column("category_2", STRING, "narrow category in the data set's metadata", optional=True),
         Column("rank", INT, "rank of the video among the search results for its task", optional=True),
         Column("duration_s", FLOAT, "length of the video", "s", optional=True),
+        Column("split", STRING, "train, validation, test, ... where the data set says so", optional=True),
         Column("uri", STRING, "where the video file is, if there is one", optional=True),
     ), ("source",), key="video_id"),
     TableSchema("narrations", 1, "what is said in each video, one row a sentence", (
@@ -175,11 +178,12 @@ _ALL = (
         _start("when the sentence begins, by speech recognition"),
         _end("when the sentence ends, by speech recognition"),
     ), ("source",), key="video_id"),
-    TableSchema("articles", 1, "how-to articles; a variation of an article is an article of its own", (
+    TableSchema("articles", 2, "how-to articles; a variation of an article is an article of its own", (
         _SOURCE,
         _ARTICLE,
         Column("title", STRING, "the title, without its method number"),
         Column("variation", STRING, "the method or variation within the title", optional=True),
+        Column("category", STRING, "the data set's own grouping, e.g. primary and related in CrossTask", optional=True),
     ), ("source",), key="article_id"),
     TableSchema("steps", 1, "the ordered steps of each article", (
         _SOURCE,
@@ -193,7 +197,7 @@ _ALL = (
         _BENCHMARK,
         _VIDEO,
         Column("task_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
-        Column("step_id", STRING, "steps.step_id of the step shown; none for narrations", optional=True),
+        Column("step_id", STRING, "steps.step_id of the step shown, if it is one; none for narrations", optional=True),
         Column("narration_row", INT, "position of the narration in its video; none for steps", optional=True),
         Column("text", STRING, "the step's headline or the narration"),
         _start("when it begins to be seen; none where it is not alignable", optional=True),

@@ -39,6 +39,24 @@ VIEWS = (
     View("rejects_by_reason", "what was rejected, counted", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),
+    View("missing", "what the corpus lacks, one row an item: videos without features, tasks without articles, ...", """
+        WITH said AS (SELECT DISTINCT video_id FROM narrations),
+             seen AS (SELECT DISTINCT video_id FROM features WHERE second = 0),
+             listed AS (SELECT DISTINCT video_id FROM videos),
+             annotated AS (SELECT DISTINCT benchmark, video_id FROM annotations),
+             grounded AS (SELECT DISTINCT lower(title) AS title FROM articles SEMI JOIN steps USING (article_id))
+        SELECT 'narrations without features' AS what, video_id AS item FROM said ANTI JOIN seen USING (video_id)
+        UNION ALL SELECT 'features without narrations', video_id FROM seen ANTI JOIN said USING (video_id)
+        UNION ALL SELECT benchmark || ' annotations without features', video_id
+                  FROM annotated ANTI JOIN seen USING (video_id)
+        UNION ALL SELECT benchmark || ' annotations without narrations', video_id
+                  FROM annotated ANTI JOIN said USING (video_id)
+        UNION ALL SELECT benchmark || ' annotations without a row in videos', video_id
+                  FROM annotated ANTI JOIN listed USING (video_id)
+        UNION ALL SELECT 'videos whose task has no article', video_id FROM videos
+                  WHERE task_id IS NOT NULL AND task_id NOT IN (SELECT article_id FROM articles)
+        UNION ALL SELECT 'articles without steps, here or under the same title', article_id FROM articles
+                  WHERE lower(title) NOT IN (SELECT title FROM grounded)"""),
     View("metrics_beside_paper", "our numbers next to the paper's", """
         SELECT m.run_id, coalesce(m.benchmark, p.benchmark) AS benchmark, coalesce(m.protocol, p.protocol) AS protocol,
                m.protocol_version, coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,

@@ -1,21 +1,22 @@
 """The stage `catalogue`: what the store holds, table by table. It is the last stage, and the example for the others.
 
-A stage is one function of the store's address and the run's id. It returns a short text for the log.
+A stage is one function of a job. It returns a short text for the log.
 """
 
 from typing import Any
 
 from storage import Store, StoreError
+from tasks.job import Job
 
 
-def list_tables(store_uri: str, run_id: str) -> str:
+def list_tables(job: Job) -> str:
     """One line a table that has rows."""
     lines = [
         f"{row['table']}: {row['rows']:,} rows in {row['shards']:,} shards"
-        for row in summarise(Store(store_uri))
+        for row in summarise(Store(job.store))
         if row["shards"]
     ]
-    return f"run {run_id} leaves {len(lines)} tables with rows\n" + "\n".join(lines)
+    return f"run {job.run_id} leaves {len(lines)} tables with rows\n" + "\n".join(lines)
 
 
 def summarise(store: Store) -> list[dict[str, Any]]:

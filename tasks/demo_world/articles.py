@@ -1,0 +1,96 @@
+"""The articles of the demo world: tasks that share actions, objects and whole steps, in wikiHow's voice."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.lexicon import ACTIONS, THEMES, Object, Theme
+
+MOST_STEPS = 14
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: an action on an object. `short` is what a CrossTask annotator would call it."""
+
+    action: str
+    object: str
+    headline: str
+    paragraph: str
+
+    @property
+    def short(self) -> str:
+        """E.g. `chop watering_can`."""
+        return f"{self.action} {self.object.replace(' ', '_')}"
+
+
+@dataclass(frozen=True)
+class Article:
+    """A task and its article."""
+
+    task_id: str
+    title: str
+    theme: str
+    category: str
+    steps: tuple[Step, ...]
+
+
+def write_articles(knobs: Knobs, seed: int) -> tuple[Article, ...]:
+    """All articles. Titles are distinct; the title's two objects occur in the steps."""
+    rng = np.random.default_rng([seed, 1])
+    titles: set[str] = set()
+    articles: list[Article] = []
+    for number in range(knobs.num_tasks):
+        theme = THEMES[number % len(THEMES)]
+        title, mains = _title(rng, theme, objects_of(theme, knobs), titles)
+        titles.add(title)
+        steps = _steps(rng, theme, knobs, mains)
+        articles.append(Article(str(1000 + 7 * number), title, theme.name, theme.category, steps))
+    return tuple(articles)
+
+
+def objects_of(theme: Theme, knobs: Knobs) -> tuple[Object, ...]:
+    """The theme's objects that are in use."""
+    rank = THEMES.index(theme)
+    return theme.objects[: len(range(rank, knobs.num_objects, len(THEMES)))]
+
+
+def actions_of(theme: Theme, knobs: Knobs) -> tuple[str, ...]:
+    """The theme's actions that are in use."""
+    in_use = list(ACTIONS)[: knobs.num_actions]
+    return tuple(action for action in theme.actions if action in in_use)
+
+
+def step_of(action: str, thing: str) -> Step:
+    """The step of an action on an object: the same words in every article."""
+    story = ACTIONS[action]
+    return Step(action, thing, story.written.format(f"the {thing}") + ".", story.advice)
+
+
+def _title(
+    rng: np.random.Generator, theme: Theme, objects: tuple[Object, ...], taken: set[str]
+) -> tuple[str, list[str]]:
+    for _ in range(1_000):
+        mains = [objects[i].written for i in rng.choice(len(objects), 2, replace=False)]
+        title = str(rng.choice(theme.titles)).format(*(main.title() for main in mains))
+        if title not in taken:
+            return title, mains
+    raise ValueError(f"no more titles can be made of {len(objects)} objects: lower num_tasks or raise num_objects")
+
+
+def _steps(rng: np.random.Generator, theme: Theme, knobs: Knobs, mains: list[str]) -> tuple[Step, ...]:
+    """Distinct steps: half of them on the title's objects."""
+    actions = actions_of(theme, knobs)
+    things = [thing.written for thing in objects_of(theme, knobs)]
+    most = min(knobs.steps_per_task + 2, MOST_STEPS, len(actions) * len(things))
+    count = int(rng.integers(max(2, knobs.steps_per_task - 2), most + 1))
+    chosen: dict[tuple[str, str], None] = {}
+    for main in mains:
+        chosen[str(rng.choice(actions)), main] = None
+    while len(chosen) < count:
+        thing = str(rng.choice(mains)) if rng.random() < 0.5 else str(rng.choice(things))
+        chosen[str(rng.choice(actions)), thing] = None
+    order = rng.permutation(len(chosen))
+    pairs = list(chosen)
+    return tuple(step_of(*pairs[i]) for i in order)

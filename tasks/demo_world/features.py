@@ -1,0 +1,50 @@
+"""The demo world as a network's features: one vector a second, made from the script.
+
+A second's concept is a fixed random two-layer network of its action's and its object's vectors. Each video's look
+stretches and shifts all its vectors; noise is added to every second on its own.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.lexicon import ACTIONS, THEMES
+from tasks.demo_world.script import PRESENTER, Video, World
+
+_HIDDEN = 256
+Vectors = npt.NDArray[np.float32]
+
+
+class Eye:
+    """What the network makes of a world's scenes."""
+
+    def __init__(self, world: World) -> None:
+        self._knobs, self._seed = world.knobs, world.seed
+        rng = np.random.default_rng([world.seed, 3])
+        objects = [thing.written for theme in THEMES for thing in theme.objects]
+        self._action = {name: rng.standard_normal(32) for name in (*ACTIONS, PRESENTER)}
+        self._object = {name: rng.standard_normal(32) for name in (*objects, "")}
+        self._into = rng.standard_normal((64, _HIDDEN)) / 8
+        self._out = rng.standard_normal((_HIDDEN, world.knobs.feature_width)) * np.sqrt(2 / _HIDDEN)
+        self._concepts: dict[tuple[str, str], Vectors] = {}
+
+    def concept(self, action: str, thing: str) -> Vectors:
+        """The vector of an action on an object, without look and noise."""
+        if (action, thing) not in self._concepts:
+            both = np.concatenate([self._action[action], self._object[thing]])
+            hidden = np.maximum(both @ self._into, 0) - 0.4
+            self._concepts[action, thing] = (hidden @ self._out).astype(np.float32)
+        return self._concepts[action, thing]
+
+    def watch(self, video: Video) -> npt.NDArray[np.float16]:
+        """T x D: one vector for each second [t, t + 1), of the scene at its middle."""
+        rng = np.random.default_rng([self._seed, 4, video.number])
+        knobs: Knobs = self._knobs
+        middles = np.arange(int(np.ceil(video.duration_s))) + 0.5
+        ends = np.array([scene.end_s for scene in video.scenes])
+        rows = np.minimum(np.searchsorted(ends, middles, side="right"), len(ends) - 1)
+        seen = np.stack([self.concept(scene.action, scene.object) for scene in video.scenes])[rows]
+        gain = np.exp(knobs.look_strength * 0.3 * rng.standard_normal(knobs.feature_width))
+        shift = knobs.look_strength * rng.standard_normal(knobs.feature_width)
+        noise = knobs.feature_noise * rng.standard_normal(seen.shape)
+        return (seen * gain + shift + noise).astype(np.float16)

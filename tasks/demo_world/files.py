@@ -1,0 +1,248 @@
+"""The demo world in the real data sets' own file formats, one folder a source, ready for the importers.
+
+Videos that are drawn have an SRT file beside them; all others are in the JSON file of narrations. Validation and test
+videos are annotated in CrossTask's, HT-Step's and HTM-Align's ways; HT-Step's way has the truth of training videos too.
+The folder appears under its name when it is complete.
+"""
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.demo_world.articles import Article
+from tasks.demo_world.contact_sheet import draw_contact_sheet
+from tasks.demo_world.features import Eye
+from tasks.demo_world.pixels import render
+from tasks.demo_world.script import Video, World, split_of, video_id
+
+BACKBONE = "demo-concepts"
+PRIMARY_TASKS = 18
+"""As many of the tasks as CrossTask annotates; the others are its related tasks."""
+
+
+def write_world(world: World, folder: Path, on_progress: Callable[[str], None] = lambda text: None) -> list[str]:
+    """Write everything; returns lines that say what there is. The folder must be new or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is there already: name a new folder, or remove that one")
+    partial = folder.with_name(f".{folder.name}.partial")
+    if partial.exists():
+        raise ValueError(f"{partial} is there: another command is writing it, or one was killed; remove it then")
+    try:
+        _write_articles(world.articles, partial)
+        films = _write_videos(world, partial, on_progress)
+        if films:
+            draw_contact_sheet(films[:3], partial / "contact_sheet.png")
+        if folder.exists():
+            folder.rmdir()
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    lines = [f"{folder}: {len(world.articles):,} articles, {world.knobs.num_videos:,} videos, {len(films)} drawn"]
+    if films:
+        lines += [
+            f"watch one: {folder / films[0][1].relative_to(partial)}",
+            f"see three: {folder / 'contact_sheet.png'}",
+        ]
+    return [*lines, f"import it: vina run --corpus {folder}"]
+
+
+def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]) -> list[tuple[Video, Path]]:
+    """Everything about the videos, in one pass; returns those that were drawn, with their files."""
+    eye, drawn, primary = Eye(world), set(world.rendered), _primary(world.articles)
+    features = folder / "features" / BACKBONE
+    features.mkdir(parents=True)
+    films: list[tuple[Video, Path]] = []
+    grounding: dict[str, list[Video]] = {
+        article.task_id: [] for article in world.articles if article.task_id in primary
+    }
+    with (
+        _JsonFile(folder / "howto100m/sentencified_htm.json") as narrations,
+        _JsonFile(folder / "htstep/annotations.json") as htstep,
+        _JsonFile(folder / "htm-align/htm_align.json") as htm_align,
+        (folder / "howto100m/HowTo100M_v1.csv").open("w", newline="") as metadata,
+        (folder / "crosstask/videos.csv").open("w", newline="") as listed,
+        (folder / "crosstask/videos_val.csv").open("w", newline="") as validation,
+    ):
+        csv.writer(metadata).writerow(["video_id", "category_1", "category_2", "rank", "task_id"])
+        for video in world:
+            if video.number % 100 == 0:
+                on_progress(f"writing video {video.number:,} of {world.knobs.num_videos:,}")
+            task = video.article.task_id
+            row = [video.video_id, video.article.category, video.article.theme.title(), video.number % 200 + 1, task]
+            csv.writer(metadata).writerow(row)
+            np.save(features / f"{video.video_id}.mp4.npy", eye.watch(video))
+            htstep.add(video.video_id, _htstep_entry(video, world))
+            if video.number in drawn:
+                on_progress(f"drawing video {video.video_id}")
+                films.append((video, _write_film(world, video, folder)))
+            else:
+                narrations.add(video.video_id, _spoken(video))
+            if video.split == "train":
+                continue
+            htm_align.add(video.video_id, _aligned(video))
+            address = f"https://www.youtube.com/watch?v={video.video_id}"
+            csv.writer(listed).writerow([task, video.video_id, address])
+            if task in primary:
+                grounding[task].append(video)
+                _write_csv(folder / f"crosstask/annotations/{task}_{video.video_id}.csv", _crosstask_rows(video))
+                if video.split == "val_seen":
+                    csv.writer(validation).writerow([task, video.video_id, address])
+    _write_splits(world, folder)
+    _write_grounding(world.articles, grounding, folder)
+    return films
+
+
+class _JsonFile:
+    """One JSON object, written entry by entry."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file, self._is_first = path.open("w"), True
+
+    def __enter__(self) -> "_JsonFile":
+        self._file.write("{")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.write("\n}\n")
+        self._file.close()
+
+    def add(self, key: str, value: Any) -> None:
+        """Append one entry, on a line of its own."""
+        self._file.write(f"{'' if self._is_first else ','}\n{json.dumps(key)}: {json.dumps(value)}")
+        self._is_first = False
+
+
+def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def _primary(articles: Sequence[Article]) -> set[str]:
+    return {article.task_id for article in articles[:PRIMARY_TASKS]}
+
+
+def step_index(articles: Sequence[Article], article: Article, row: int) -> int:
+    """HT-Step's global_step_index, which has gaps."""
+    return 20 * articles.index(article) + row
+
+
+def _write_articles(articles: Sequence[Article], folder: Path) -> None:
+    (folder / "howto100m").mkdir(parents=True)
+    titles = "".join(f"{article.task_id}\t{article.title}\n" for article in articles)
+    (folder / "howto100m/task_ids.csv").write_text(titles)
+    whole: list[Sequence[object]] = [("headline", "title", "text")]
+    by_step: list[Sequence[object]] = [("overview", "headline", "text", "sectionLabel", "title")]
+    taxonomy: list[Sequence[object]] = [
+        ("global_step_index", "activity", "step_index", "variation", "variation_index", "headline", "paragraph")
+    ]
+    for article in articles:
+        title = f"How to {article.title}"
+        headlines = "\n" + ",\n".join(step.headline for step in article.steps)
+        whole.append((headlines, title, " ".join(step.paragraph for step in article.steps)))
+        for row, step in enumerate(article.steps):
+            by_step.append(("", f"\n{step.headline}", step.paragraph, "Steps", title))
+            index = step_index(articles, article, row)
+            taxonomy.append((index, article.title, row, "none", row + 1, step.headline, step.paragraph))
+    _write_csv(folder / "wikihow/wikihowAll.csv", whole)
+    _write_csv(folder / "wikihow/wikihowSep.csv", by_step)
+    _write_csv(folder / "htstep/taxonomy.csv", taxonomy)
+    (folder / "crosstask").mkdir()
+    for name, chosen in (("primary", articles[:PRIMARY_TASKS]), ("related", articles[PRIMARY_TASKS:])):
+        (folder / f"crosstask/tasks_{name}.txt").write_text("\n".join(_crosstask_block(article) for article in chosen))
+
+
+def _crosstask_block(article: Article) -> str:
+    address = f"http://www.wikihow.com/{article.title.replace(' ', '-')}"
+    steps = ",".join(step.short for step in article.steps)
+    return f"{article.task_id}\n{article.title}\n{address}\n{len(article.steps)}\n{steps}\n"
+
+
+def _crosstask_rows(video: Video) -> list[tuple[object, ...]]:
+    return [(scene.step + 1, scene.start_s, scene.end_s) for scene in video.scenes if scene.step is not None]
+
+
+def _htstep_entry(video: Video, world: World) -> dict[str, Any]:
+    annotations = [
+        {
+            "segment": [scene.start_s, scene.end_s],
+            "id": step_index(world.articles, video.article, scene.step),
+            "label": video.article.steps[scene.step].headline,
+        }
+        for scene in video.scenes
+        if scene.step is not None
+    ]
+    about = {"subset": video.split, "activity": video.article.title, "variation": "none", "duration": video.duration_s}
+    return about | {"annotations": annotations}
+
+
+def _spoken(video: Video) -> dict[str, list[Any]]:
+    return {
+        "text": [narration.text for narration in video.narrations],
+        "start": [narration.start_s for narration in video.narrations],
+        "end": [narration.end_s for narration in video.narrations],
+    }
+
+
+def _aligned(video: Video) -> list[list[Any]]:
+    times = [narration.seen_s or (narration.start_s, narration.end_s) for narration in video.narrations]
+    return [
+        [int(narration.seen_s is not None), *time, narration.text]
+        for narration, time in zip(video.narrations, times, strict=True)
+    ]
+
+
+def _write_splits(world: World, folder: Path) -> None:
+    splits: dict[str, list[str]] = {"train": [], "val_seen": [], "test_seen": []}
+    for number in range(world.knobs.num_videos):
+        splits[split_of(number)].append(video_id(world.seed, number))
+    (folder / "htstep/video_splits.json").write_text(json.dumps(splits))
+
+
+def _write_grounding(articles: Sequence[Article], videos: dict[str, list[Video]], folder: Path) -> None:
+    """YouwikiHow's `crosstask_test`: every step is a headline of its own."""
+    with _JsonFile(folder / "youwikihow/crosstask_test.json") as file:
+        for article in articles:
+            if article.task_id not in videos:
+                continue
+            shown = {
+                video.video_id: [
+                    {"step_id": str(step), "step_s": str(start), "step_e": str(end)}
+                    for step, start, end in _crosstask_rows(video)
+                ]
+                for video in videos[article.task_id]
+            }
+            entry = {
+                "task_full_name": f"How to {article.title}",
+                "task_text": {"simplified_headline_list": [step.headline for step in article.steps]},
+                "task_video": list(shown),
+                "video_duration": {video.video_id: video.duration_s for video in videos[article.task_id]},
+                "step2headline": [str(row) for row in range(len(article.steps))],
+                "crosstask_annotations": shown,
+            }
+            file.add(article.task_id, entry)
+
+
+def _write_film(world: World, video: Video, folder: Path) -> Path:
+    """The MP4 file, and its captions."""
+    path = folder / f"videos/{video.video_id}.mp4"
+    render(world, video, path)
+    cues = (
+        f"{number}\n{_clock(narration.start_s)} --> {_clock(narration.end_s)}\n{narration.text}\n"
+        for number, narration in enumerate(video.narrations, 1)
+    )
+    path.with_suffix(".srt").write_text("\n".join(cues))
+    return path
+
+
+def _clock(seconds: float) -> str:
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02},{rest % 1000:03}"

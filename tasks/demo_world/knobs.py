@@ -1,0 +1,107 @@
+"""How big and how hard the demo world is. Every knob has a name, a meaning and a limit.
+
+The presets `easy`, `default` and `hard` are settings of the first six.
+
+The size of the world of concepts (tasks, actions, objects) against the number of videos sets the difficulty more than
+noise does: 40 tasks over 24 actions and 60 objects need thousands of videos.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+
+def _knob(default: float, low: float, high: float, meaning: str) -> Any:
+    return field(default=default, metadata={"low": low, "high": high, "meaning": meaning})
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The six difficulty knobs, then rates that presets leave alone, then sizes."""
+
+    feature_noise: float = _knob(
+        1.0,
+        0,
+        100,
+        "Standard deviation of the noise in every second's feature vector; the concepts' own spread is about 1.",
+    )
+    narration_lag_s: float = _knob(
+        4.0,
+        0,
+        60,
+        "Mean distance, in seconds, between what is said and what is shown: half the time too early, half too late.",
+    )
+    missing_share: float = _knob(0.5, 0, 0.95, "Share of an article's steps that a video does not show.")
+    paraphrase_rate: float = _knob(
+        0.8,
+        0,
+        1,
+        "How often a speaker has other words than the article: for the action, and for the object.",
+    )
+    off_topic_share: float = _knob(
+        0.25,
+        0,
+        0.9,
+        "Share of narrations that have nothing to do with what is shown: chit-chat, asides about other tasks.",
+    )
+    look_strength: float = _knob(
+        0.5,
+        0,
+        10,
+        "How much each video's own look (light, colours, camera) changes what the network sees; 0: all look alike.",
+    )
+
+    swap_rate: float = _knob(0.2, 0, 1, "How often two neighbouring steps are shown in the other order.")
+    repeat_rate: float = _knob(0.15, 0, 1, "How often a shown step is shown again later.")
+    silent_rate: float = _knob(0.3, 0, 1, "How often a shown step is not told.")
+    unseen_rate: float = _knob(0.25, 0, 1, "How often a step that is not shown is told all the same.")
+    pronoun_rate: float = _knob(0.2, 0, 1, "How often a speaker says `it` where the article names the object.")
+
+    num_tasks: int = _knob(40, 1, 2_000, "Tasks, one article each.")
+    num_actions: int = _knob(24, 8, 24, "Actions the tasks are made of, at most 24.")
+    num_objects: int = _knob(60, 16, 60, "Objects the tasks are made of, at most 60, in four themes.")
+    steps_per_task: int = _knob(8, 3, 12, "Steps of an article, on average: it has two more or fewer.")
+    num_videos: int = _knob(400, 1, 1_000_000, "Videos; one in ten is for validation, one in ten for testing.")
+    num_rendered: int = _knob(3, 0, 1_000, "How many of the test videos are drawn as MP4 files as well.")
+    feature_width: int = _knob(128, 8, 4_096, "Numbers in a feature vector.")
+
+    def __post_init__(self) -> None:
+        for knob in fields(self):
+            value, low, high = getattr(self, knob.name), knob.metadata["low"], knob.metadata["high"]
+            if not low <= value <= high:  # also false for NaN
+                raise ValueError(f"knob {knob.name} is {value}; it goes from {low:,} to {high:,}")
+
+
+PRESETS = {
+    "easy": Knobs(feature_noise=0.5, narration_lag_s=1.0, missing_share=0.25,
+                  paraphrase_rate=0.3, off_topic_share=0.1, look_strength=0.1),
+    "default": Knobs(),
+    "hard": Knobs(feature_noise=2.0, narration_lag_s=8.0, missing_share=0.6,
+                  paraphrase_rate=0.95, off_topic_share=0.4, look_strength=1.0),
+}  # fmt: skip
+
+
+def explain_knobs() -> list[str]:
+    """One line a knob."""
+    return [
+        f"{knob.name} = {knob.default} ({about['low']:,} to {about['high']:,}): {about['meaning']}"
+        for knob in fields(Knobs)
+        for about in [knob.metadata]
+    ]
+
+
+def choose_knobs(preset: str, changes: dict[str, str]) -> Knobs:
+    """A preset with some knobs turned, given as text."""
+    if preset not in PRESETS:
+        raise ValueError(f"there is no preset {preset!r}; the presets are {', '.join(PRESETS)}")
+    kinds: dict[str, Any] = {knob.name: knob.type for knob in fields(Knobs)}
+    values: dict[str, Any] = {}
+    for name, text in changes.items():
+        if name not in kinds:
+            raise ValueError(f"there is no knob {name!r}; the knobs are {', '.join(kinds)}")
+        try:
+            values[name] = kinds[name](text)
+        except ValueError:
+            raise ValueError(
+                f"knob {name}: {text!r} is not {'a whole' if kinds[name] is int else 'a'} number"
+            ) from None
+    return replace(PRESETS[preset], **values)

@@ -1,0 +1,162 @@
+"""Draws a video's script as an MP4 file: H.264, 224 x 168 pixels, 12 frames a second, no sound.
+
+What each action and object looks like is fixed; a video has a look of its own: light, colours, place, camera, grain.
+One loop of a scene's motion is drawn and then repeated, which keeps a minute of film to a few seconds of work.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import pi, sin
+from pathlib import Path
+
+import av
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from tasks.demo_world.drawing import View, draw_action, draw_presenter
+from tasks.demo_world.motions import MOTIONS
+from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.sprites import Colour, sprite
+
+WIDTH, HEIGHT, FPS = 224, 168, 12
+_ZOOM, _MARGIN = 2, 10
+_CANVAS = (_ZOOM * (WIDTH + 2 * _MARGIN), _ZOOM * (HEIGHT + 2 * _MARGIN))
+_UNIT = 40 * _ZOOM
+"""Half an object in pixels of the canvas: an object is about as high as half the film."""
+_PRESENTER_FRAMES = 24
+_FAIR, _DARK = (240, 196, 165), (110, 70, 48)
+Frame = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is a video's own: colours from the seed, the place of things, and how the camera and the light behave."""
+
+    wall: Colour
+    table: Colour
+    skin: Colour
+    shirt: Colour
+    light: tuple[float, ...]
+    """Factors of red, green and blue: brightness and tint together."""
+    view: View
+    drift: tuple[float, float]
+    """How far the camera wanders to each side, in pixels of the film."""
+    drift_s: tuple[float, float]
+    grain: float
+
+
+def render(world: World, video: Video, path: Path) -> None:
+    """Write the video's film. The file appears under its name when it is whole."""
+    partial = path.with_name(f".{path.name}.partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _encode(draw_frames(world, video), partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def draw_frames(world: World, video: Video) -> Iterator[Frame]:
+    """The film frame by frame. A frame shows the scene at its middle, as a second of the features does."""
+    count = round(video.duration_s * FPS)
+    if not video.scenes or count < 1:
+        raise ValueError(
+            f"video {video.video_id}: {len(video.scenes)} scenes in {video.duration_s} s leave nothing to draw; "
+            f"give it a scene of at least {1 / FPS:.2f} s"
+        )
+    look = look_of(world, video)
+    rng = np.random.default_rng([world.seed, 6, video.number])
+    noise = (look.grain * rng.standard_normal((2 * HEIGHT, 2 * WIDTH, 1))).round().astype(np.int16)
+    middles = (np.arange(count) + 0.5) / FPS
+    ends = np.array([scene.end_s for scene in video.scenes])
+    rows = np.minimum(np.searchsorted(ends, middles, side="right"), len(ends) - 1)
+    for row in np.unique(rows):
+        frames = np.flatnonzero(rows == row)
+        loop = _draw_loop(video.scenes[row], look, len(frames))
+        for frame in frames:
+            y, x = rng.integers(HEIGHT), rng.integers(WIDTH)
+            film = _through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
+            grainy = np.asarray(film, dtype=np.int16) + noise[y : y + HEIGHT, x : x + WIDTH]
+            yield grainy.clip(0, 255).astype(np.uint8)
+
+
+def look_of(world: World, video: Video) -> Look:
+    """The video's look. Limits keep the object in sight however strong the looks are."""
+    rng = np.random.default_rng([world.seed, 5, video.number])
+    strength = world.knobs.look_strength
+
+    def number(base: float, spread: float, limit: float) -> float:
+        return base + float(np.clip(strength * spread * rng.standard_normal(), -limit, limit))
+
+    def colour(*base: int, low: int = 90, high: int = 225) -> Colour:
+        own = rng.integers(low, high, 3)
+        share = min(strength, 1.0)
+        return tuple(round((1 - share) * a + share * int(b)) for a, b in zip(base, own, strict=True))
+
+    bright = number(1, 0.16, 0.35)
+    tone = rng.uniform(0, min(strength, 1.0))
+    return Look(
+        wall=colour(178, 184, 192),
+        table=colour(150, 132, 116),
+        skin=tuple(round((1 - tone) * fair + tone * dark) for fair, dark in zip(_FAIR, _DARK, strict=True)),
+        shirt=colour(60, 90, 150, low=20, high=240),
+        light=tuple(bright * number(1, 0.1, 0.2) for _ in range(3)),
+        view=View(
+            _CANVAS[0] / 2 + _UNIT * number(0, 0.3, 0.5),
+            _CANVAS[1] / 2 + _UNIT * number(0, 0.1, 0.15),
+            _UNIT * number(1, 0.14, 0.2),
+        ),
+        drift=(number(0, 5, _MARGIN), number(0, 4, _MARGIN)),
+        drift_s=(float(rng.uniform(7, 15)), float(rng.uniform(7, 15))),
+        grain=min(5 * strength, 10.0),
+    )
+
+
+def _draw_loop(scene: Scene, look: Look, most: int) -> list[Image.Image]:
+    """One loop of the scene, at most `most` frames of it, in the video's light but before the camera."""
+    if scene.action != PRESENTER and scene.action not in MOTIONS:
+        raise ValueError(
+            f"the scene at {scene.start_s} s has the action {scene.action!r}: add a motion for it to motions.py"
+        )
+    frames = _PRESENTER_FRAMES if scene.action == PRESENTER else MOTIONS[scene.action].frames
+    room = _draw_room(look)
+    curve = [min(255, round(factor * value)) for factor in look.light for value in range(256)]
+    loop = []
+    for frame in range(min(frames, most)):
+        canvas = room.copy()
+        if scene.action == PRESENTER:
+            draw_presenter(canvas, look.view, frame / frames, look.skin, look.shirt)
+        else:
+            pose = MOTIONS[scene.action].pose(frame / frames)
+            draw_action(canvas, look.view, sprite(scene.object), pose, look.skin)
+        loop.append(canvas.point(curve))
+    return loop
+
+
+def _draw_room(look: Look) -> Image.Image:
+    """A wall that is lighter above, and a table that is lighter in front."""
+    width, height = _CANVAS
+    down = np.linspace(0, 1, height)[:, None, None]
+    wall, table = np.array(look.wall) * (1.12 - 0.3 * down), np.array(look.table) * (0.75 + 0.3 * down)
+    rows = np.where(down < 0.62, wall, table).clip(0, 255).astype(np.uint8)
+    return Image.fromarray(np.repeat(rows, width, axis=1))
+
+
+def _through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
+    left, top = (
+        _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / period))
+        for far, period in zip(look.drift, look.drift_s, strict=True)
+    )
+    window = (left, top, left + _ZOOM * WIDTH, top + _ZOOM * HEIGHT)
+    return canvas.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=window)
+
+
+def _encode(frames: Iterable[Frame], path: Path) -> None:
+    """One thread: the same frames give the same file, whatever else the machine does."""
+    with av.open(str(path), "w", format="mp4") as container:
+        stream = container.add_stream("libx264", rate=FPS, options={"preset": "veryfast", "crf": "23", "threads": "1"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for frame in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+        container.mux(stream.encode(None))

@@ -1,0 +1,175 @@
+"""What each video of the demo world shows and says, second by second: the truth that all files are made from.
+
+A video is a pure function of the world's seed and the video's number, so worlds of any size are made one by one.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tasks.demo_world.articles import Article, actions_of, objects_of, write_articles
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.lexicon import THEMES
+from tasks.demo_world.speech import Speaker
+
+PRESENTER = "presenter"
+"""The action of a scene in which nobody does anything: somebody talks."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is seen from `start_s` to `end_s`. `step` is the row of the article's step, or None for another scene."""
+
+    start_s: float
+    end_s: float
+    action: str
+    object: str
+    step: int | None
+
+
+@dataclass(frozen=True)
+class Narration:
+    """What is said. `seen_s` is when it is seen, if it is; `step` the step it tells, if it tells one."""
+
+    text: str
+    start_s: float
+    end_s: float
+    step: int | None
+    seen_s: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Video:
+    """One video's script."""
+
+    number: int
+    video_id: str
+    article: Article
+    split: str
+    duration_s: float
+    scenes: tuple[Scene, ...]
+    narrations: tuple[Narration, ...]
+
+    @property
+    def shown(self) -> list[Scene]:
+        """The scenes that show a step, in time order."""
+        return [scene for scene in self.scenes if scene.step is not None]
+
+
+@dataclass(frozen=True)
+class World:
+    """All articles, and every video by its number."""
+
+    knobs: Knobs
+    seed: int
+    articles: tuple[Article, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "articles", write_articles(self.knobs, self.seed))
+
+    def __iter__(self) -> Iterator[Video]:
+        return (self.video(number) for number in range(self.knobs.num_videos))
+
+    def video(self, number: int) -> Video:
+        """The script of one video."""
+        rng = np.random.default_rng([self.seed, 2, number])
+        article = self.articles[int(rng.integers(len(self.articles)))]
+        scenes, duration_s = _scenes(rng, self.knobs, article)
+        speaker = Speaker(rng, self.knobs, self.articles)
+        narrations = _narrations(rng, self.knobs, article, scenes, duration_s, speaker)
+        return Video(number, video_id(self.seed, number), article, split_of(number), duration_s, scenes, narrations)
+
+    @property
+    def rendered(self) -> list[int]:
+        """The numbers of the videos that are drawn as files: the first ones for testing."""
+        testing = (number for number in range(self.knobs.num_videos) if split_of(number) == "test_seen")
+        return [number for number, _ in zip(testing, range(self.knobs.num_rendered), strict=False)]
+
+
+def video_id(seed: int, number: int) -> str:
+    """An id like YouTube's: 11 letters, digits, dashes and underscores."""
+    digest = hashlib.blake2b(f"{seed}/{number}".encode(), digest_size=8).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def split_of(number: int) -> str:
+    """Of ten videos, eight are for training, one for validation, one for testing."""
+    return {8: "val_seen", 9: "test_seen"}.get(number % 10, "train")
+
+
+def _scenes(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[tuple[Scene, ...], float]:
+    """Steps in some order, with other scenes in between."""
+    rows = [row for row in range(len(article.steps)) if rng.random() >= knobs.missing_share]
+    rows = rows or [int(rng.integers(len(article.steps)))]
+    for i in range(len(rows) - 1):
+        if rng.random() < knobs.swap_rate:
+            rows[i], rows[i + 1] = rows[i + 1], rows[i]
+    for row in list(rows):
+        if rng.random() < knobs.repeat_rate:
+            rows.insert(int(rng.integers(rows.index(row) + 1, len(rows) + 1)), row)
+    clock, scenes = 0.0, []
+
+    def show(seconds: float, action: str, thing: str, step: int | None) -> None:
+        nonlocal clock
+        end = round(clock + seconds, 2)
+        scenes.append(Scene(clock, end, action, thing, step))
+        clock = end
+
+    show(rng.uniform(2, 6), PRESENTER, "", None)
+    for row in rows:
+        show(rng.uniform(4, 12), article.steps[row].action, article.steps[row].object, row)
+        if rng.random() < 0.7:
+            show(rng.uniform(3, 12), *_other_scene(rng, knobs, article), None)
+    show(rng.uniform(2, 6), PRESENTER, "", None)
+    return tuple(scenes), clock
+
+
+def _other_scene(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[str, str]:
+    """Somebody talks, or does something of the same theme that is no step of the article."""
+    if rng.random() < 0.4:
+        return PRESENTER, ""
+    theme = next(theme for theme in THEMES if theme.name == article.theme)
+    steps = {(step.action, step.object) for step in article.steps}
+    while True:
+        action = str(rng.choice(actions_of(theme, knobs)))
+        thing = str(rng.choice([thing.written for thing in objects_of(theme, knobs)]))
+        if (action, thing) not in steps:
+            return action, thing
+
+
+def _narrations(
+    rng: np.random.Generator,
+    knobs: Knobs,
+    article: Article,
+    scenes: tuple[Scene, ...],
+    duration_s: float,
+    speaker: Speaker,
+) -> tuple[Narration, ...]:
+    """Sentences in spoken order, one at a time, each at about the time its lag asks for."""
+    wanted: list[tuple[float, int | None, tuple[float, float] | None, float]] = []  # when, step, seen, lag
+    for scene in scenes:
+        if scene.step is None or rng.random() < knobs.silent_rate:
+            continue
+        lag = float(rng.laplace(0, knobs.narration_lag_s)) if knobs.narration_lag_s else 0.0
+        middle = (scene.start_s + scene.end_s) / 2
+        wanted.append((middle + lag - 1.5, scene.step, (scene.start_s, scene.end_s), lag))
+    shown = {scene.step for scene in scenes}
+    for row in range(len(article.steps)):
+        if row not in shown and rng.random() < knobs.unseen_rate:
+            wanted.append((float(rng.uniform(0, duration_s)), row, None, 0.0))
+    others = knobs.off_topic_share / (1 - knobs.off_topic_share) * len(wanted)
+    for _ in range(int(others + rng.random())):
+        wanted.append((float(rng.uniform(0, duration_s)), None, None, 0.0))
+    clock, said = 0.0, []
+    for when, step, seen, lag in sorted(wanted, key=lambda item: item[0]):
+        text = speaker.tell(article.steps[step], lag) if step is not None else speaker.chat(article)
+        start = round(max(clock, when, 0.0), 2)
+        end = round(start + max(1.0, len(text.split()) / 2.8), 2)
+        if end > duration_s:
+            break
+        said.append(Narration(text, start, end, step, seen))
+        clock = end
+    return tuple(said)

@@ -1,0 +1,56 @@
+"""How people in the demo world's videos talk: synonyms, pronouns, chit-chat, asides, things told early or late."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tasks.demo_world.articles import Article, Step
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.lexicon import ACTIONS, ANNOUNCEMENTS, ASIDES, CHAT, OPENERS, PRONOUNS, RECALLS, TAILS, THEMES
+
+_SPOKEN = {thing.written: thing.spoken for theme in THEMES for thing in theme.objects}
+EARLY_OR_LATE_S = 6.0
+
+
+class Speaker:
+    """One video's voice. It says `it` only of something it has named before."""
+
+    def __init__(self, rng: np.random.Generator, knobs: Knobs, articles: Sequence[Article]) -> None:
+        self._rng, self._knobs, self._articles = rng, knobs, articles
+        self._named: set[str] = set()
+
+    def tell(self, step: Step, lag_s: float) -> str:
+        """A sentence that tells a step; `lag_s` is how much later than it is shown."""
+        openers: Sequence[str] = OPENERS
+        if abs(lag_s) > EARLY_OR_LATE_S and self._rng.random() < 0.5:
+            openers = ANNOUNCEMENTS if lag_s < 0 else RECALLS
+        return f"{self._one_of(openers)} {self._clause(step)} {self._one_of(TAILS)}".strip() + "."
+
+    def chat(self, article: Article) -> str:
+        """A sentence that tells no step of this article."""
+        if self._rng.random() < 0.6:
+            return self._one_of(CHAT) + "."
+        own = {(step.action, step.object) for step in article.steps}
+        other = self._articles[int(self._rng.integers(len(self._articles)))]
+        strange = [step for step in other.steps if (step.action, step.object) not in own]
+        if not strange:
+            return self._one_of(CHAT) + "."
+        step = strange[int(self._rng.integers(len(strange)))]
+        return f"{self._one_of(ASIDES)} {self._clause(step)}."
+
+    def _clause(self, step: Step) -> str:
+        action, (first, *_) = ACTIONS[step.action], step.object.split()
+        own_verb, own_noun, pronoun = self._rng.random(3) < (
+            self._knobs.paraphrase_rate,
+            self._knobs.paraphrase_rate,
+            self._knobs.pronoun_rate,
+        )
+        noun = self._one_of(_SPOKEN[step.object]) if own_noun else f"the {step.object}"
+        if pronoun and first in self._named:
+            noun = self._one_of(PRONOUNS)
+        self._named.add(first)
+        verb = self._one_of(action.spoken) if own_verb else action.written[0].lower() + action.written[1:]
+        return verb.format(noun)
+
+    def _one_of(self, choices: Sequence[str]) -> str:
+        return choices[int(self._rng.integers(len(choices)))]

@@ -1,0 +1,144 @@
+"""SRT and WebVTT files, and the rule that makes sentences of their cues.
+
+Captions made by machines overlap, repeat the line before, have no punctuation and break anywhere. The rule:
+1. Merge: tags, entities and white space are cleaned; lines that a cue repeats from the cue before are dropped (captions
+   that roll up); cues go in the order of their starts.
+2. De-overlap: a cue ends when the next one starts, at the latest.
+3. Split: words are spread over their cue by their letters. A sentence ends after `.`, `?` or `!`, before a silence of a
+   second, at the end of a cue once it has ten words, and after thirty words in any case.
+Sentences never overlap, and every word of the captions is in exactly one of them.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.importers.text_files import BadFile, Rejects, clean, read_lines
+
+SILENCE_S = 1.0
+ENOUGH_WORDS = 10
+MOST_WORDS = 30
+_TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
+_TAG = re.compile(r"<[^<>]{0,200}>|\{\\[^}]{0,200}\}")
+_SENTENCE_END = re.compile(r"[.?!…][\"')\]]*$")
+
+
+class Cue(NamedTuple):
+    """Some lines of text from `start_s` to `end_s`."""
+
+    start_s: float
+    end_s: float
+    lines: tuple[str, ...]
+    line: int
+
+
+class Sentence(NamedTuple):
+    """A sentence and its time."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+class _Word(NamedTuple):
+    text: str
+    start_s: float
+    end_s: float
+    ends_cue: bool
+
+
+def read_cues(path: Path, rejects: Rejects) -> list[Cue]:
+    """The cues of an SRT or WebVTT file. What is no cue (numbers, headers, notes, styles) is passed over."""
+    cues: list[Cue] = []
+    times: tuple[float, float] | None = None
+    lines: list[str] = []
+    begin, is_empty = 0, True
+    for number, text in [*read_lines(path, rejects), (0, "")]:
+        is_empty &= not text.strip()
+        if "-->" in text:
+            times, begin, lines = _times(text), number, []
+            if times is None or times[1] < times[0]:
+                reason = "malformed time" if times is None else "end before start"
+                rejects.reject(path.stem, reason, f"a cue's time: {text[:200]}", path, number)
+                times = None
+        elif times is not None and text.strip():
+            lines.append(text)
+        elif times is not None:
+            kept = tuple(cleaned for line in lines if (cleaned := clean(_TAG.sub("", line))))
+            if kept:
+                cues.append(Cue(*times, kept, begin))
+            times = None
+    if is_empty or not cues:
+        raise BadFile("empty file" if is_empty else "no captions", f"{path} has no cue with a time and a text")
+    return cues
+
+
+def _times(text: str) -> tuple[float, float] | None:
+    found = _TIMING.match(text)
+    if not found:
+        return None
+    parts = found.groups()
+    start, end = (
+        int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + int(fraction.ljust(3, "0")) / 1000
+        for hours, minutes, seconds, fraction in (parts[:4], parts[4:])
+    )
+    return start, end
+
+
+def sentences_of(cues: list[Cue]) -> list[Sentence]:
+    """The cues as sentences, by the rule above."""
+    sentences: list[Sentence] = []
+    held: list[_Word] = []
+
+    def end_sentence() -> None:
+        if held:
+            sentences.append(Sentence(" ".join(word.text for word in held), held[0].start_s, held[-1].end_s))
+            held.clear()
+
+    for word in _words(cues):
+        if held and word.start_s - held[-1].end_s >= SILENCE_S:
+            end_sentence()
+        held.append(word)
+        enough = word.ends_cue and len(held) >= ENOUGH_WORDS
+        if _SENTENCE_END.search(word.text) or enough or len(held) >= MOST_WORDS:
+            end_sentence()
+    end_sentence()
+    return sentences
+
+
+def _words(cues: list[Cue]) -> Iterator[_Word]:
+    ordered = _without_repeats(sorted(cues, key=lambda cue: cue.start_s))
+    for place, (start_s, end_s, lines) in enumerate(ordered):
+        if place + 1 < len(ordered):
+            end_s = min(end_s, ordered[place + 1][0])
+        words = " ".join(lines).split()
+        letters = sum(len(word) + 1 for word in words)
+        clock = 0
+        for word in words:
+            begin, clock = clock, clock + len(word) + 1
+            span = end_s - start_s
+            times = round(start_s + span * begin / letters, 3), round(start_s + span * clock / letters, 3)
+            yield _Word(word, *times, clock == letters)
+
+
+def _without_repeats(cues: list[Cue]) -> list[tuple[float, float, tuple[str, ...]]]:
+    """Cues without the lines they repeat from the one before; cues that start together are one."""
+    result: list[tuple[float, float, tuple[str, ...]]] = []
+    before: tuple[str, ...] = ()
+    for cue in cues:
+        lines = cue.lines
+        for count in range(min(len(before), len(lines)), 0, -1):
+            if before[-count:] == lines[:count]:
+                lines = lines[count:]
+                break
+        before = cue.lines
+        if not lines:
+            continue
+        if result and result[-1][0] == cue.start_s:
+            start_s, end_s, earlier = result.pop()
+            result.append((start_s, max(end_s, cue.end_s), earlier + lines))
+        else:
+            result.append((cue.start_s, cue.end_s, lines))
+    return result

@@ -1,0 +1,124 @@
+"""CrossTask's release: `tasks_primary.txt`, `tasks_related.txt`, `videos.csv`, `videos_val.csv`, `annotations/*.csv`.
+
+A task is an article without paragraphs. A video may belong to two tasks: `videos` has a row for each. The videos of
+`videos_val.csv` are the split `validation`, all others of primary tasks `test`: the protocol draws its test sets there.
+A file `video_durations*.json` (video id -> seconds) is no part of the release, but is used where it is found.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from tasks.importers.files import Files, article_id
+from tasks.importers.intake import Intake
+from tasks.importers.json_entries import read_json
+from tasks.importers.narrations import number
+from tasks.importers.segments import keep_segments, segment_row
+from tasks.importers.text_files import BadFile, clean, read_csv, read_lines
+
+SOURCE = "crosstask"
+PARTITION = {"source": SOURCE}
+EXPECTED = "tasks_primary.txt, tasks_related.txt, videos.csv, videos_val.csv, annotations/TASK_VIDEO.csv"
+Steps = dict[tuple[str, str], str]
+
+
+def import_crosstask(files: Files, intake: Intake) -> None:
+    """Whatever there is of the release. Annotations need their tasks, from here or from an earlier import."""
+    steps = intake.stored_steps(SOURCE)
+    for path in files.named("tasks_*.txt"):
+        with intake.file(path):
+            steps |= _read_tasks(path, intake)
+    tasks = {task for task, _ in steps}
+    durations: dict[str, float] = {}
+    for path in files.named("video_durations*.json"):
+        with intake.file(path):
+            durations |= {entry.key: number(entry.value) for entry in read_json(path, intake)}
+    validation: set[tuple[str, str]] = set()
+    for path in files.named("videos_val.csv"):
+        with intake.file(path):
+            listed = list(_read_video_list(path, intake))
+            intake.summary.read["videos"] += len(listed)
+            validation.update((video_id, task) for _, video_id, task in listed)
+    if not validation:
+        intake.note("no videos_val.csv was found: every video counts as test")
+    for path in files.named("videos.csv"):
+        with intake.file(path):
+            _keep_videos(path, tasks, validation, durations, intake)
+    for path in files.named("annotations/*.csv"):
+        with intake.file(path, one_item=True):
+            _read_annotations(path, steps, tasks, validation, intake)
+
+
+def _read_tasks(path: Path, intake: Intake) -> Steps:
+    """Blocks of five lines and a blank one: id, title, address, number of steps, steps joined by commas."""
+    steps: Steps = {}
+    block: list[str] = []
+    begin, found = 0, False
+    for line, text in chain(read_lines(path, intake), [(0, "")]):
+        if text.strip():
+            begin = begin if block else line
+            block.append(clean(text))
+            continue
+        if block:
+            found = True
+            steps |= _read_block(block, path, begin, intake)
+        block = []
+    if not found:
+        raise BadFile("empty file", f"{path} is empty; blocks of five lines are expected")
+    return steps
+
+
+def _read_block(block: list[str], path: Path, line: int, intake: Intake) -> Steps:
+    names = [name.strip().replace("_", " ") for name in block[4].split(",")] if len(block) == 5 else []
+    if len(block) != 5 or not all(names) or block[3] != str(len(names)):
+        detail = f"id, title, address, number of steps and that many steps are expected; found {block}"
+        intake.reject(block[0], "malformed task", detail, path, line)
+        return {}
+    task = article_id(SOURCE, block[0])
+    steps = {(task, str(row + 1)): name for row, name in enumerate(names)}
+    article = {"article_id": task, "title": block[1], "category": "primary" if "primary" in path.name else "related"}
+    rows = [{"step_id": step, "headline": name} for (_, step), name in steps.items()]
+    intake.keep_article(SOURCE, article, rows, path, line)
+    return steps
+
+
+def _read_video_list(path: Path, intake: Intake) -> Iterator[tuple[int, str, str]]:
+    for line, row in read_csv(path, ("task", "video"), intake, header=False):
+        video_id, task = row["video"].strip(), row["task"].strip()
+        if video_id and task:
+            yield line, video_id, article_id(SOURCE, task)
+        else:
+            intake.reject(f"line {line}", "empty id", str(row), path, line)
+
+
+def _keep_videos(
+    path: Path, tasks: set[str], validation: set[tuple[str, str]], durations: dict[str, float], intake: Intake
+) -> None:
+    for line, video_id, task in _read_video_list(path, intake):
+        if tasks and task not in tasks:
+            intake.reject(video_id, "unknown task", f"{task} is in no tasks file", path, line)
+        elif intake.new("videos", PARTITION, (video_id, task), path, line):
+            split = "validation" if (video_id, task) in validation else "test"
+            video = {"video_id": video_id, "task_id": task, "split": split, "duration_s": durations.get(video_id)}
+            intake.keep("videos", PARTITION, [video])
+
+
+def _read_annotations(
+    path: Path, steps: Steps, tasks: set[str], validation: set[tuple[str, str]], intake: Intake
+) -> None:
+    own_task, _, video_id = path.stem.partition("_")  # video ids may begin with a dash or an underscore
+    task = article_id(SOURCE, own_task)
+    if not video_id or task not in tasks:
+        detail = f"{path.name}: TASK_VIDEO.csv is expected, with a task of a tasks file in the same folder or store"
+        intake.reject(path.stem, "unknown task", detail, path)
+        return
+    split = "validation" if (video_id, task) in validation else "test"
+    rows: list[tuple[int | None, dict[str, Any]]] = []
+    for line, row in read_csv(path, ("step", "start", "end"), intake, header=False):
+        step = row["step"].strip()
+        if (task, step) not in steps:
+            intake.reject(video_id, "unknown step", f"{task} has no step {step!r}", path, line)
+            continue
+        rows.append((line, segment_row(video_id, task, step, steps[task, step], row["start"], row["end"], split)))
+    keep_segments(rows, SOURCE, path, intake)

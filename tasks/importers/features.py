@@ -1,0 +1,94 @@
+"""Features that somebody has extracted: a folder of `VIDEO.npy` or `VIDEO.pth.tar`, T x D, one row a second, any width.
+
+`VIDEO.mp4.npy` and `VIDEO.webm.npy`, HowTo100M's names, are the same. All vectors of a backbone have one width, that of
+the first. Vectors are kept as float16; how they were made is not known and is said so in the table.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage.vectors import encode
+from tasks.importers.files import Files
+from tasks.importers.intake import Intake
+from tasks.importers.text_files import BadFile
+from tasks.importers.videos import MEDIA
+
+TENSORS = (".pth.tar", ".pth", ".pt")
+EXPECTED = f"files ending in .npy, {', '.join(TENSORS)}"
+HOW = {
+    "stride_s": 1.0,
+    "layer": "as imported",
+    "fps": None,
+    "frames_per_clip": None,
+    "value_range": None,
+    "weights_sha256": None,
+}
+
+
+def import_features(files: Files, intake: Intake, backbone: str, width: int | None = None) -> None:
+    """Every file as the features of one video. `width` is that of the backbone, if the store knows it already."""
+    partition = {"backbone": backbone}
+    for path in files.ending(".npy", *TENSORS):
+        with intake.file(path, one_item=True):
+            video_id = video_id_of(path)
+            if not intake.new("features", partition, video_id, path):
+                continue
+            vectors = _checked(path, _load(path), width)
+            width = vectors.shape[1]
+            columns = {
+                "video_id": pa.array([video_id] * len(vectors), pa.string()),
+                "second": pa.array(np.arange(len(vectors), dtype=np.int32)),
+                "vector": encode(vectors, "float16"),
+            }
+            intake.keep("features", partition, pa.table(columns), constants=HOW)
+
+
+def video_id_of(path: Path) -> str:
+    """The file's name without the endings that say what it is."""
+    name = path.name
+    for endings in ((".npy", *TENSORS), MEDIA):
+        name = next((name[: -len(ending)] for ending in endings if name.lower().endswith(ending)), name)
+    return name
+
+
+def _load(path: Path) -> npt.NDArray[np.generic]:
+    try:
+        if path.name.lower().endswith(".npy"):
+            return np.asarray(np.load(path, allow_pickle=False))
+        return _load_tensor(path)
+    except BadFile:
+        raise
+    except Exception as error:  # both loaders raise whatever a damaged file leads them to
+        raise BadFile("not an array", f"{path} cannot be read as an array: {str(error)[:300]}") from error
+
+
+def _load_tensor(path: Path) -> npt.NDArray[np.generic]:
+    import torch  # which takes seconds to load, and most folders hold no tensors
+
+    found = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(found, dict) and len(found) == 1:
+        found = next(iter(found.values()))
+    if not isinstance(found, torch.Tensor):
+        raise BadFile("not an array", f"{path} holds a {type(found).__name__}; one tensor is expected")
+    return np.asarray(found.float().numpy())
+
+
+def _checked(path: Path, array: npt.NDArray[np.generic], width: int | None) -> npt.NDArray[np.float16]:
+    if array.ndim == 3 and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim != 2 or 0 in array.shape or not np.issubdtype(array.dtype, np.floating):
+        raise BadFile("wrong shape", f"{path}: seconds x width of floats is expected, not {array.dtype} {array.shape}")
+    if width is not None and array.shape[1] != width:
+        raise BadFile(
+            "wrong width",
+            f"{path}: width {array.shape[1]}, but this backbone's is {width}: import it under another --backbone",
+        )
+    with np.errstate(over="ignore"):
+        vectors = array.astype(np.float16)
+    if not np.isfinite(vectors).all():
+        second = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+        raise BadFile("not finite", f"{path}: second {second} has a value that is not finite as float16")
+    return vectors

@@ -1,0 +1,63 @@
+"""HTM-Align: `htm_align.json`, video id -> [[alignable 0/1, start, end, text], ...] in spoken order.
+
+A narration that is not alignable has no true time: its times are left out.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from tasks.importers.files import Files
+from tasks.importers.intake import Intake
+from tasks.importers.json_entries import Entry, read_json
+from tasks.importers.narrations import number, time_problem
+from tasks.importers.text_files import LONGEST_TEXT, clean
+
+SOURCE = "htm-align"
+PARTITION = {"benchmark": SOURCE}
+EXPECTED = "htm_align.json"
+
+
+def import_htm_align(files: Files, intake: Intake) -> None:
+    """All JSON files there are: each is of this form."""
+    for path in files.named("*.json"):
+        with intake.file(path):
+            for entry in read_json(path, intake):
+                _read_video(entry, path, intake)
+
+
+def _read_video(entry: Entry, path: Path, intake: Intake) -> None:
+    if not isinstance(entry.value, list):
+        intake.reject(
+            entry.key, "wrong columns", "a list of [alignable, start, end, text] is expected", path, entry.line
+        )
+        return
+    if not intake.new("annotations", PARTITION, (entry.key, ""), path, entry.line, rows=len(entry.value)):
+        return
+    rows = []
+    for place, piece in enumerate(entry.value):
+        row = _row(entry.key, place, piece)
+        if isinstance(row, str):
+            intake.reject(entry.key, row, f"narration {place}: {piece}"[:500], path, entry.line)
+        else:
+            rows.append(row)
+    intake.keep("annotations", PARTITION, rows)
+
+
+def _row(video_id: str, place: int, piece: Any) -> dict[str, Any] | str:
+    """A row of `annotations`, or what is wrong."""
+    if not isinstance(piece, list) or len(piece) != 4 or piece[0] not in (0, 1) or not isinstance(piece[3], str):
+        return "malformed narration"
+    alignable, start, end, text = bool(piece[0]), number(piece[1]), number(piece[2]), clean(piece[3])
+    if not text or len(text) > LONGEST_TEXT:
+        return "text too long" if text else "empty text"
+    if alignable and (problem := time_problem(start, end)):
+        return problem
+    return {
+        "video_id": video_id,
+        "narration_row": place,
+        "text": text,
+        "start_s": start if alignable else None,
+        "end_s": end if alignable else None,
+        "alignable": alignable,
+        "split": "test",
+    }

@@ -1,0 +1,127 @@
+"""HT-Step: `taxonomy.csv` -> articles and steps, `video_splits.json` -> videos, `annotations.json` -> annotations.
+
+An activity's variation is an article of its own. Steps are known by their `global_step_index`, which has gaps;
+headlines repeat, so nothing is looked up by text.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from tasks.importers.files import Files, article_id
+from tasks.importers.intake import Intake
+from tasks.importers.json_entries import Entry, read_json
+from tasks.importers.narrations import number
+from tasks.importers.segments import keep_segments, segment_row
+from tasks.importers.text_files import clean, read_csv
+
+SOURCE = "htstep"
+PARTITION = {"source": SOURCE}
+EXPECTED = "taxonomy.csv, annotations.json, video_splits.json"
+Steps = dict[str, tuple[str, str]]
+"""Step id -> article and headline."""
+
+
+def import_htstep(files: Files, intake: Intake) -> None:
+    """Whatever there is of the three files. Annotations need the taxonomy, from here or from an earlier import."""
+    steps: Steps = {step: (article, text) for (article, step), text in intake.stored_steps(SOURCE).items()}
+    for path in files.named("taxonomy.csv"):
+        with intake.file(path):
+            steps |= _read_taxonomy(path, intake)
+    splits: dict[str, str] = {}
+    for path in files.named("video_splits.json"):
+        with intake.file(path):
+            splits |= _read_splits(path, intake)
+    annotated: dict[str, dict[str, Any]] = {}
+    for path in files.named("annotations.json"):
+        with intake.file(path):
+            for entry in read_json(path, intake):
+                if video := _read_annotation(entry, path, steps, splits, intake):
+                    annotated[entry.key] = video
+    origin = next(iter([*files.named("video_splits.json"), *files.named("annotations.json")]), files.path)
+    for video_id in splits.keys() | annotated.keys():
+        video = {"split": splits.get(video_id)} | annotated.get(video_id, {})
+        if intake.new("videos", PARTITION, (video_id, video.get("task_id") or ""), origin):
+            intake.keep("videos", PARTITION, [{"video_id": video_id} | video])
+
+
+def _read_taxonomy(path: Path, intake: Intake) -> Steps:
+    columns = ("global_step_index", "activity", "step_index", "variation", "headline", "paragraph")
+    articles: dict[str, list[tuple[int, dict[str, str]]]] = {}
+    steps: Steps = {}
+    for line, raw in read_csv(path, columns, intake):
+        row = {name: clean(value) for name, value in raw.items()}
+        step = row["global_step_index"]
+        if not (step.isdigit() and row["step_index"].isdigit() and row["activity"] and row["headline"]):
+            intake.reject(
+                step or f"line {line}",
+                "malformed step",
+                f"index, activity and headline are needed: {row}"[:500],
+                path,
+                line,
+            )
+        elif step in steps:
+            intake.reject(step, "duplicate id", "global_step_index: the first one was kept", path, line)
+        else:
+            article = article_id(SOURCE, "/".join(_activity(row)))
+            steps[step] = (article, row["headline"])
+            articles.setdefault(article, []).append((line, row))
+    for article, members in articles.items():
+        _keep_article(article, members, path, intake)
+    return steps
+
+
+def _activity(row: dict[str, str]) -> list[str]:
+    return [row["activity"]] + ([row["variation"]] if row["variation"] not in ("", "none") else [])
+
+
+def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: Path, intake: Intake) -> None:
+    first_line, first = members[0]
+    title, *variation = _activity(first)
+    ordered = sorted((row for _, row in members), key=lambda row: int(row["step_index"]))
+    steps = [
+        {"step_id": row["global_step_index"], "headline": row["headline"], "paragraph": row["paragraph"] or None}
+        for row in ordered
+    ]
+    article = {"article_id": own_id, "title": title, "variation": variation[0] if variation else None}
+    intake.keep_article(SOURCE, article, steps, path, first_line)
+
+
+def _read_splits(path: Path, intake: Intake) -> dict[str, str]:
+    splits: dict[str, str] = {}
+    for split, videos, line in read_json(path, intake):
+        if not isinstance(videos, list) or not all(isinstance(video, str) and video for video in videos):
+            intake.reject(split, "malformed split", "a list of video ids is expected", path, line)
+            continue
+        for video in videos:
+            if video in splits:
+                intake.reject(video, "duplicate id", f"in the splits {splits[video]} and {split}", path, line)
+            splits.setdefault(video, split)
+    return splits
+
+
+def _read_annotation(
+    entry: Entry, path: Path, steps: Steps, splits: dict[str, str], intake: Intake
+) -> dict[str, Any] | None:
+    """Keep a video's segments; returns what they say about the video."""
+    value = entry.value
+    if not isinstance(value, dict) or not isinstance(value.get("annotations"), list):
+        intake.reject(
+            entry.key, "wrong columns", "an object with subset, activity and annotations is expected", path, entry.line
+        )
+        return None
+    split = str(value.get("subset") or splits.get(entry.key) or "unknown")
+    rows: list[tuple[int | None, dict[str, Any]]] = []
+    task: str | None = None
+    for piece in value["annotations"]:
+        step = str(piece.get("id")) if isinstance(piece, dict) else ""
+        segment = piece.get("segment") if isinstance(piece, dict) else None
+        if step not in steps:
+            intake.reject(entry.key, "unknown step", f"the taxonomy has no step {step!r}", path, entry.line)
+        elif not isinstance(segment, list) or len(segment) != 2:
+            intake.reject(entry.key, "malformed segment", f"[start, end] is expected, not {segment}", path, entry.line)
+        else:
+            task, headline = steps[step]
+            rows.append((entry.line, segment_row(entry.key, task, step, headline, segment[0], segment[1], split)))
+    keep_segments(rows, SOURCE, path, intake)
+    duration = number(value.get("duration"))
+    return {"task_id": task, "split": split, "duration_s": duration if duration > 0 else None}

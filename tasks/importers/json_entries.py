@@ -1,0 +1,150 @@
+"""Reading a JSON file that is one object, id -> entry, one entry at a time: a file of gigabytes in constant memory.
+
+orjson parses the entries; where each ends is found here, since no JSON parser hands out entries at that speed. An entry
+is tried up to where it seems to end; if that does not parse, its brackets are counted. An entry that is malformed
+within its brackets is rejected and reading goes on; a file that is cut off gives all entries before the cut.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+
+from tasks.importers.text_files import LONGEST_RECORD, BadFile, Rejects, open_bytes
+
+LONGEST_ENTRY = 256 << 20
+"""Bytes of one entry; it is held in memory."""
+CHUNK = 8 << 20
+
+_KEY = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
+_LIKELY_END = re.compile(rb'[}\]]\s*(?:,\s*"(?:[^"\\]|\\.)*"\s*:|}\s*\Z)')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]"]')
+_SCALAR = re.compile(rb"[^,}\]\s]+(?=\s*[,}])")
+_BLANK = re.compile(rb"\s*")
+
+
+class Entry(NamedTuple):
+    """One entry, and the line where its value begins."""
+
+    key: str
+    value: Any
+    line: int
+
+
+def read_json(path: Path, rejects: Rejects) -> Iterator[Entry]:
+    """The entries of the file's object, in order. A key that occurs twice is given twice."""
+    with open_bytes(path) as file:
+        yield from _Window(path, file, rejects).entries()
+
+
+class _Window:
+    """The part of the file that is in memory; it slides from entry to entry."""
+
+    def __init__(self, path: Path, file: BinaryIO, rejects: Rejects) -> None:
+        self._path, self._file, self._rejects = path, file, rejects
+        self._bytes, self._place, self._line = b"", 0, 1
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, then nothing, or a BadFile that says where the file stops to make sense."""
+        self._more()
+        self._bytes = self._bytes.removeprefix(codecs.BOM_UTF8)
+        first = self._next()
+        if first is None:
+            raise BadFile("empty file", f"{self._path} is empty; a JSON object is expected")
+        if first != "{":
+            raise BadFile("not a JSON object", f"{self._path} does not begin with {{: an object of ids is expected", 1)
+        self._advance(self._place + 1)
+        end = self._next()
+        while end != "}":
+            key = self._key()
+            line = self._line
+            try:
+                yield Entry(json.loads(b'"' + key + b'"'), self._value(), line)
+            except (orjson.JSONDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+                name = key.decode(errors="replace")
+                self._rejects.reject(name, "malformed JSON", f"the entry cannot be read: {error}", self._path, line)
+            end = self._next()
+            if end not in (",", "}"):
+                raise self._broken(f"a comma is expected after the entry {key.decode(errors='replace')!r}")
+            self._advance(self._place + 1)
+
+    def _key(self) -> bytes:
+        while not (found := _KEY.match(self._bytes, self._place)) or found.end() == len(self._bytes):
+            hopeless = found is None and len(self._bytes) - self._place > LONGEST_RECORD
+            if hopeless or not self._more():
+                raise self._broken("the name of an entry is expected; the file was cut off, or is no JSON")
+        self._advance(found.end())
+        return found[1]
+
+    def _value(self) -> Any:
+        """The value that begins here. The place is behind it even where it is malformed."""
+        while True:
+            likely = self._likely_end()
+            if likely:
+                try:
+                    value = orjson.loads(memoryview(self._bytes)[self._place : likely])
+                except ValueError:
+                    pass
+                else:
+                    self._advance(likely)
+                    return value
+            end = self._end_by_counting()
+            if end is not None:
+                text = self._bytes[self._place : end]
+                self._advance(end)
+                return json.loads(text)  # which knows NaN; orjson does not
+            if len(self._bytes) - self._place > LONGEST_ENTRY:
+                raise self._broken(f"an entry of more than {LONGEST_ENTRY:,} bytes")
+            if not self._more():
+                raise self._broken("the file ends in the middle of an entry: it was cut off, or a bracket is missing")
+
+    def _likely_end(self) -> int | None:
+        """Behind the first bracket that another entry, or the file's end, seems to follow."""
+        if self._bytes[self._place : self._place + 1] not in (b"{", b"["):
+            return None
+        found = _LIKELY_END.search(self._bytes, self._place)
+        return found.start() + 1 if found else None
+
+    def _end_by_counting(self) -> int | None:
+        """Where the brackets opened here are closed; None if that is beyond the window."""
+        if self._bytes[self._place : self._place + 1] not in (b"{", b"[", b'"'):
+            scalar = _SCALAR.match(self._bytes, self._place)
+            return scalar.end() if scalar else None
+        depth = 0
+        for token in _TOKEN.finditer(self._bytes, self._place):
+            kind = token[0]
+            if kind == b'"':  # a string that is not closed in the window
+                return None
+            if len(kind) == 1:
+                depth += 1 if kind in b"{[" else -1
+            if depth <= 0:
+                return token.end()
+        return None
+
+    def _next(self) -> str | None:
+        """The next character that is not blank; the place is at it."""
+        while True:
+            blank = _BLANK.match(self._bytes, self._place)
+            self._advance(blank.end() if blank else self._place)
+            if self._place < len(self._bytes):
+                return chr(self._bytes[self._place])
+            if not self._more():
+                return None
+
+    def _advance(self, place: int) -> None:
+        self._line += self._bytes.count(b"\n", self._place, place)
+        self._place = place
+
+    def _more(self) -> bool:
+        """Drop what is read, and at least double what is not."""
+        rest = self._bytes[self._place :]
+        piece = self._file.read(max(CHUNK, len(rest)))
+        self._bytes, self._place = rest + piece, 0
+        return bool(piece)
+
+    def _broken(self, detail: str) -> BadFile:
+        return BadFile("malformed JSON", f"{self._path}, line {self._line}: {detail}", self._line)

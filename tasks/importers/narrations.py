@@ -1,0 +1,174 @@
+"""Sentences with times, checked by the thousand: the rows of `narrations`.
+
+A sentence is rejected if its text is empty or its times are not numbers, negative, or the wrong way round; the rest of
+its video is kept. The rows of a video are its sentences in the order of their starts.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tasks.importers.intake import Intake
+from tasks.importers.text_files import LONGEST_TEXT, clean
+
+SENTENCES_AT_ONCE = 100_000
+
+
+class Narrations:
+    """Collects the sentences of many videos from one file. `close` hands over the last ones."""
+
+    def __init__(self, intake: Intake, source: str, file: Path) -> None:
+        self._intake, self._file = intake, file
+        self._partition = {"source": source}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._videos: list[tuple[str, int | None]] = []
+        self._lengths: list[int] = []
+        self._texts: list[str] = []
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+
+    def add(self, video_id: str, texts: Any, starts: Any, ends: Any, line: int | None = None) -> None:
+        """The sentences of one video, as three lists of one length."""
+        lists = (texts, starts, ends)
+        if not all(isinstance(values, list) for values in lists) or len({len(values) for values in lists}) != 1:
+            detail = "text, start and end must be three lists of one length"
+            self._intake.reject(video_id, "lists of different lengths", detail, self._file, line)
+            return
+        if not self._intake.new("narrations", self._partition, video_id, self._file, line, rows=len(texts)):
+            return
+        self._videos.append((video_id, line))
+        self._lengths.append(len(texts))
+        self._texts += texts
+        self._starts += starts
+        self._ends += ends
+        if len(self._texts) >= SENTENCES_AT_ONCE:
+            self.close()
+
+    def close(self) -> None:
+        """Check what was collected, and keep what is good."""
+        owner = np.repeat(np.arange(len(self._videos)), self._lengths)
+        start_s, end_s = _numbers(self._starts), _numbers(self._ends)
+        text = _strings(self._texts)
+        self._check(owner, text, start_s, end_s)
+        good = np.flatnonzero(self._good(text, start_s, end_s))
+        good = good[np.lexsort((start_s[good], owner[good]))]
+        video_ids = pa.array([video_id for video_id, _ in self._videos], pa.string())
+        owner = owner[good]
+        rows = pa.table(
+            {
+                "video_id": video_ids.take(pa.array(owner)),
+                "row": pa.array((np.arange(len(owner)) - np.searchsorted(owner, owner)).astype(np.int32)),
+                "text": text.take(pa.array(good)),
+                "start_s": pa.array(start_s[good].astype(np.float32)),
+                "end_s": pa.array(end_s[good].astype(np.float32)),
+            }
+        )
+        self._clear()
+        self._intake.keep("narrations", self._partition, rows)
+
+    def _good(
+        self, text: pa.Array, start_s: npt.NDArray[np.float64], end_s: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.bool_]:
+        lengths = _lengths(text)
+        with np.errstate(invalid="ignore"):
+            times = (start_s >= 0) & (end_s >= start_s) & np.isfinite(end_s)
+        return times & (lengths > 0) & (lengths <= 4 * LONGEST_TEXT)
+
+    def _check(
+        self,
+        owner: npt.NDArray[np.int64],
+        text: pa.Array,
+        start_s: npt.NDArray[np.float64],
+        end_s: npt.NDArray[np.float64],
+    ) -> None:
+        """Reject the sentences that are not good, each with its reason."""
+        firsts = np.cumsum([0, *self._lengths])
+        for place in np.flatnonzero(~self._good(text, start_s, end_s)):
+            video_id, line = self._videos[owner[place]]
+            start, end, words = self._starts[place], self._ends[place], self._texts[place]
+            reason = time_problem(start_s[place], end_s[place]) or (
+                "text too long" if text[place].as_py() else "empty text"
+            )
+            number = place - firsts[owner[place]]
+            detail = f"sentence {number}: from {start} to {end}: {str(words)[:200]}"
+            self._intake.reject(video_id, reason, detail, self._file, line)
+
+
+def time_problem(start_s: float, end_s: float) -> str | None:
+    """What is wrong with a span of time, in words that can be counted."""
+    if not (np.isfinite(start_s) and np.isfinite(end_s)):
+        return "time is not a number"
+    if start_s < 0 or end_s < 0:
+        return "negative time"
+    return "end before start" if end_s < start_s else None
+
+
+def number(value: Any) -> float:
+    """A number given as a number or as text; NaN for anything else."""
+    if isinstance(value, bool):
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _numbers(values: Sequence[Any]) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(pa.array(values, pa.float64()).to_numpy(zero_copy_only=False))
+    except (pa.ArrowException, TypeError, OverflowError):
+        return np.array([number(value) for value in values])
+
+
+def _strings(values: Sequence[Any]) -> pa.Array:
+    """The texts, cleaned; what is no text is empty. Only those that need it are touched."""
+    try:
+        text = pa.array(values, pa.string())
+        if text.null_count:
+            raise TypeError
+    except (pa.ArrowException, TypeError, UnicodeError):
+        return pa.array(
+            [clean(value.encode(errors="replace").decode()) if isinstance(value, str) else "" for value in values],
+            pa.string(),
+        )
+    dirty = _dirty(text)
+    if not len(dirty):
+        return text
+    cleaned = list(values)
+    for place in dirty:
+        cleaned[place] = clean(cleaned[place])
+    return pa.array(cleaned, pa.string())
+
+
+def _lengths(text: pa.Array) -> npt.NDArray[np.int32]:
+    """Bytes of each text."""
+    return np.diff(_offsets(text))
+
+
+def _offsets(text: pa.Array) -> npt.NDArray[np.int32]:
+    return (
+        np.frombuffer(text.buffers()[1], np.int32)[text.offset : text.offset + len(text) + 1]
+        if len(text)
+        else np.zeros(1, np.int32)
+    )
+
+
+def _dirty(text: pa.Array) -> npt.NDArray[np.int64]:
+    """Which texts may need cleaning: those with an ampersand, a control or non-ASCII character, or spaces to spare."""
+    offsets = _offsets(text)
+    if not len(text) or text.buffers()[2] is None:
+        return np.zeros(0, np.int64)
+    letters = np.frombuffer(text.buffers()[2], np.uint8)[: offsets[-1]]
+    odd = (letters < 32) | (letters == ord("&")) | (letters >= 127)
+    space = letters == 32
+    odd[:-1] |= space[:-1] & space[1:]
+    filled = offsets[1:] > offsets[:-1]
+    odd[offsets[:-1][filled]] |= space[offsets[:-1][filled]]
+    odd[offsets[1:][filled] - 1] |= space[offsets[1:][filled] - 1]
+    return np.unique(np.searchsorted(offsets, np.flatnonzero(odd), side="right") - 1)

@@ -1,0 +1,45 @@
+"""Annotated segments: the rows of `annotations` for steps, checked one by one.
+
+A segment may overlap others, come in any order, repeat its step, or end after its video does: data sets have all of
+these, and the benchmarks' protocols deal with them.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from tasks.importers.intake import Intake
+from tasks.importers.narrations import number, time_problem
+
+
+def segment_row(
+    video_id: str, task_id: str, step_id: str | None, text: str, start: Any, end: Any, split: str
+) -> dict[str, Any]:
+    """A row of `annotations` that shows a step."""
+    return {
+        "video_id": video_id,
+        "task_id": task_id,
+        "step_id": step_id,
+        "text": text,
+        "start_s": number(start),
+        "end_s": number(end),
+        "alignable": True,
+        "split": split,
+    }
+
+
+def keep_segments(rows: list[tuple[int | None, dict[str, Any]]], benchmark: str, file: Path, intake: Intake) -> None:
+    """Keep the good ones of a video's rows (with their lines), and reject the others."""
+    if not rows:
+        return
+    first_line, first = rows[0]
+    partition, key = {"benchmark": benchmark}, (first["video_id"], first["task_id"])
+    if not intake.new("annotations", partition, key, file, first_line, rows=len(rows)):
+        return
+    good = []
+    for line, row in rows:
+        if problem := time_problem(row["start_s"], row["end_s"]):
+            detail = f"step {row['step_id']}: from {row['start_s']} to {row['end_s']}"
+            intake.reject(row["video_id"], problem, detail, file, line)
+        else:
+            good.append(row)
+    intake.keep("annotations", partition, good)

@@ -1,0 +1,13 @@
+"""What a stage is told: the store it works on, the run it works for, and the run's settings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Job:
+    """Plain values only: they travel to workers on other machines."""
+
+    store: str
+    run_id: str
+    corpus: str | None = None
+    """The folder that the stage `import` reads."""

@@ -1,0 +1,183 @@
+"""Films of short scripts of our own: cut to a second or two, they take milliseconds."""
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import av
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tasks.demo_world import pixels
+from tasks.demo_world.knobs import PRESETS
+from tasks.demo_world.lexicon import ACTIONS, THEMES
+from tasks.demo_world.motions import MOTIONS
+from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, draw_frames, render
+from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.sprites import look_of_object
+
+OBJECTS = [thing.written for theme in THEMES for thing in theme.objects]
+Film = npt.NDArray[np.int16]
+
+
+def world_of_looks(strength: float, seed: int = 0) -> World:
+    return World(replace(PRESETS["default"], look_strength=strength, num_tasks=4), seed)
+
+
+def script(world: World, *shots: tuple[str, str, float], number: int = 0) -> Video:
+    """A video of these actions, objects and seconds."""
+    clock, scenes = 0.0, []
+    for action, thing, seconds in shots:
+        scenes.append(Scene(clock, clock + seconds, action, thing, None))
+        clock += seconds
+    return replace(world.video(number), scenes=tuple(scenes), narrations=(), duration_s=clock)
+
+
+def drawn(world: World, video: Video) -> Film:
+    return np.stack([frame.astype(np.int16) for frame in draw_frames(world, video)])
+
+
+def decoded(path: Path) -> Film:
+    with av.open(str(path)) as film:
+        return np.stack([frame.to_ndarray(format="rgb24").astype(np.int16) for frame in film.decode(video=0)])
+
+
+SHOTS = (
+    (PRESENTER, "", 1.3),
+    ("roll", "tomato", 1.27),
+    (PRESENTER, "", 0.9),
+    ("heat", "egg", 1.02),
+    ("mix", "egg", 1.0),
+)
+
+
+def test_the_file_is_h264_of_the_scripts_length(tmp_path: Path) -> None:
+    world = world_of_looks(0.5)
+    video = script(world, *SHOTS)
+    path = tmp_path / "deep" / "film.mp4"
+    render(world, video, path)
+    with av.open(str(path)) as film:
+        (stream,) = film.streams
+        assert isinstance(stream, av.VideoStream)
+        assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
+        assert [stream.width, stream.height, stream.average_rate] == [WIDTH, HEIGHT, FPS] == [224, 168, 12]
+        times = [frame.time for frame in film.decode(video=0)]
+        assert stream.duration is not None and stream.time_base is not None
+        assert float(stream.duration * stream.time_base) == pytest.approx(video.duration_s, abs=0.5 / FPS)
+    assert times == pytest.approx([frame / FPS for frame in range(round(video.duration_s * FPS))])
+    assert [item.name for item in path.parent.iterdir()] == ["film.mp4"]
+
+
+def test_the_same_script_gives_the_same_frames(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        world = world_of_looks(0.5, seed)
+        render(world, script(world, ("paint", "board", 0.5)), tmp_path / name)
+    first, second, other_seed = (decoded(tmp_path / name) for name in "abc")
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other_seed)
+
+
+def test_scenes_change_when_the_script_says(tmp_path: Path) -> None:
+    world = world_of_looks(0.5)
+    video = script(world, *SHOTS)
+    render(world, video, tmp_path / "film.mp4")
+    film = decoded(tmp_path / "film.mp4")
+    change = np.abs(np.diff(film, axis=0)).mean(axis=(1, 2, 3))  # change[i]: from frame i to frame i + 1
+    for scene in video.scenes[1:]:
+        near = round(scene.start_s * FPS) - 1
+        window = change[near - 4 : near + 5]
+        assert abs(int(window.argmax()) - 4) <= 1, f"the scene at {scene.start_s} s"
+        assert window.max() > 2 * np.median(window)
+
+
+def test_all_objects_look_different() -> None:
+    assert len({look_of_object(thing)[:2] for thing in OBJECTS}) == 60  # shape and colour alone tell them apart
+    world = world_of_looks(0)
+    stills = {thing: drawn(world, script(world, ("cover", thing, 1 / FPS)))[0, ::2, ::2] for thing in OBJECTS}
+    empty = np.median(np.stack(list(stills.values())), axis=0)
+    size = np.mean([np.abs(still - empty).mean() for still in stills.values()])
+    close = {
+        (a, b): distance
+        for a, b in combinations(OBJECTS, 2)
+        if (distance := float(np.abs(stills[a] - stills[b]).mean())) < size / 3
+    }
+    assert close == {}
+
+
+def test_all_actions_move_differently_within_a_second() -> None:
+    assert set(MOTIONS) == set(ACTIONS)
+    world = world_of_looks(0)
+    moves = {}
+    for action in (*ACTIONS, PRESENTER):
+        film = drawn(world, script(world, (action, "" if action == PRESENTER else "lamp", 1.0)))
+        change = np.abs(np.diff(film, axis=0)).mean(axis=3)
+        moves[action] = change.mean(axis=0).reshape(HEIGHT // 8, 8, WIDTH // 8, 8).mean(axis=(1, 3))  # where it moves
+        assert np.mean(change.mean(axis=(1, 2)) > 0.05) > 0.6, f"{action} stands still"
+    alike = {}
+    for a, b in combinations(moves, 2):
+        distance = np.abs(moves[a] - moves[b]).sum() / (moves[a].sum() + moves[b].sum())  # from 0 (same) to 1
+        if distance < 0.25:
+            alike[a, b] = float(distance)
+    assert alike == {}
+
+
+def test_looks_are_a_videos_own_and_can_be_switched_off() -> None:
+    shots = (("stack", "tile", 0.5), (PRESENTER, "", 0.5))
+
+    def films(strength: float) -> list[Film]:
+        world = world_of_looks(strength)
+        return [drawn(world, script(world, *shots, number=number)) for number in (1, 2, 3)]
+
+    assert all(np.array_equal(a, b) for a, b in pairwise(films(0)))
+    distances = {s: np.mean([np.abs(a - b).mean() for a, b in combinations(films(s), 2)]) for s in (0.1, 1.0)}
+    assert 0.5 < distances[0.1] < distances[1.0] / 2
+
+
+def test_the_object_stays_in_sight_however_strong_the_look() -> None:
+    world = world_of_looks(10)
+    for number in range(6):
+        stills = [
+            drawn(world, script(world, ("cover", thing, 1 / FPS), number=number))[0] for thing in ("rice", "tile")
+        ]
+        seen = np.abs(stills[0] - stills[1]).mean(axis=2) > 40
+        assert seen.mean() > 0.03
+        assert not seen[:, :8].any() and not seen[:, -8:].any()
+
+
+def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_of_looks(0)
+    video = script(world, ("roll", "tomato", 2.0))
+    path = tmp_path / "film.mp4"
+    path.write_bytes(b"an older film")
+    seen: list[str] = []
+
+    def break_off(world: World, video: Video) -> object:
+        for count, frame in enumerate(draw_frames(world, video)):
+            if count == 12:
+                seen.extend(item.name for item in tmp_path.iterdir())
+                raise OSError("no space left")
+            yield frame
+
+    monkeypatch.setattr(pixels, "draw_frames", break_off)
+    with pytest.raises(OSError, match="no space left"):
+        render(world, video, path)
+    assert len(seen) == 2, "the film goes to a file of another name first"
+    assert [item.name for item in tmp_path.iterdir()] == ["film.mp4"]
+    assert path.read_bytes() == b"an older film"
+
+
+@pytest.mark.parametrize(
+    ("shots", "message"),
+    [
+        ((), "0 scenes in 0.0 s"),
+        ((("roll", "tomato", 0.01),), "1 scenes in 0.01 s"),
+        ((("juggle", "tomato", 1.0),), "the action 'juggle': add a motion"),
+        ((("roll", "unicorn", 1.0),), "called 'unicorn': add it to THEMES"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(tmp_path: Path, shots: tuple[tuple[str, str, float], ...], message: str) -> None:
+    world = world_of_looks(0)
+    with pytest.raises(ValueError, match=message):
+        render(world, script(world, *shots), tmp_path / "film.mp4")
+    assert list(tmp_path.iterdir()) == []
