@@ -93,6 +93,9 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
                 _write_csv(folder / f"crosstask/annotations/{task}_{video.video_id}.csv", _crosstask_rows(video))
                 if video.split == "val_seen":
                     csv.writer(validation).writerow([task, video.video_id, address])
+    for path in (folder / "crosstask").glob("*.*"):
+        if not path.stat().st_size:
+            path.unlink()
     _write_splits(world, folder)
     _write_grounding(world.articles, grounding, folder)
     return films

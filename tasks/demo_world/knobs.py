@@ -1,9 +1,9 @@
 """How big and how hard the demo world is. Every knob has a name, a meaning and a limit.
 
-The presets `easy`, `default` and `hard` are settings of the first six.
-
-The size of the world of concepts (tasks, actions, objects) against the number of videos sets the difficulty more than
-noise does: 40 tasks over 24 actions and 60 objects need thousands of videos.
+The presets `easy`, `default` and `hard` are settings of the first six. A small TAN* (128 wide, 2 layers, two minutes on
+one core), trained on 1,500 videos, reached a step R@1 of 87, 45 to 48 and 30 % in them; chance is 10, 13 and 16 %, and a
+rule that spreads an article's steps evenly over the video reaches 30 %. `paraphrase_rate` moves steps and leaves
+narrations alone; lag, noise and too few videos (400: 25 %) hurt both.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -32,7 +32,7 @@ class Knobs:
     )
     missing_share: float = _knob(0.5, 0, 0.95, "Share of an article's steps that a video does not show.")
     paraphrase_rate: float = _knob(
-        0.8,
+        0.9,
         0,
         1,
         "How often a speaker has other words than the article: for the action, and for the object.",
@@ -59,8 +59,8 @@ class Knobs:
     num_tasks: int = _knob(40, 1, 2_000, "Tasks, one article each.")
     num_actions: int = _knob(24, 8, 24, "Actions the tasks are made of, at most 24.")
     num_objects: int = _knob(60, 16, 60, "Objects the tasks are made of, at most 60, in four themes.")
-    steps_per_task: int = _knob(8, 3, 12, "Steps of an article, on average: it has two more or fewer.")
-    num_videos: int = _knob(400, 1, 1_000_000, "Videos; one in ten is for validation, one in ten for testing.")
+    steps_per_task: int = _knob(10, 3, 12, "Steps of an article, on average: it has two more or fewer.")
+    num_videos: int = _knob(1_500, 1, 1_000_000, "Videos; one in ten is for validation, one in ten for testing.")
     num_rendered: int = _knob(3, 0, 1_000, "How many of the test videos are drawn as MP4 files as well.")
     feature_width: int = _knob(128, 8, 4_096, "Numbers in a feature vector.")
 
@@ -72,12 +72,24 @@ class Knobs:
 
 
 PRESETS = {
-    "easy": Knobs(feature_noise=0.5, narration_lag_s=1.0, missing_share=0.25,
-                  paraphrase_rate=0.3, off_topic_share=0.1, look_strength=0.1),
+    "easy": Knobs(
+        feature_noise=0.5,
+        narration_lag_s=2,
+        missing_share=0.3,
+        paraphrase_rate=0.6,
+        off_topic_share=0.15,
+        look_strength=0.2,
+    ),
     "default": Knobs(),
-    "hard": Knobs(feature_noise=2.0, narration_lag_s=8.0, missing_share=0.6,
-                  paraphrase_rate=0.95, off_topic_share=0.4, look_strength=1.0),
-}  # fmt: skip
+    "hard": Knobs(
+        feature_noise=1.25,
+        narration_lag_s=6,
+        missing_share=0.6,
+        paraphrase_rate=0.92,
+        off_topic_share=0.35,
+        look_strength=0.6,
+    ),
+}
 
 
 def explain_knobs() -> list[str]:

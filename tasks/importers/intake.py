@@ -24,6 +24,7 @@ from tasks.importers.text_files import BadFile
 ROWS_PER_SHARD = 500_000
 BYTES_PER_SHARD = 128 << 20
 LOOSE_ROWS = 20_000
+LONGEST_ID = 500
 _TWO_PART_KEYS = {"videos": ("video_id", "task_id"), "annotations": ("video_id", "task_id")}
 Partition = Mapping[str, str]
 _Slot = tuple[str, tuple[tuple[str, str], ...]]
@@ -35,6 +36,8 @@ class Summary:
 
     source: str
     path: str
+    num_files: int = 0
+    """Files of the source that were found."""
     read: Counter[str] = field(default_factory=Counter)
     """Rows, good or bad, by table; of features: videos."""
     kept: Counter[str] = field(default_factory=Counter)
@@ -112,6 +115,10 @@ class Intake:
         if name in self._seen[slot]:
             self.reject(name.replace("\x1f", ", "), "duplicate id", f"{table}: the first one was kept", file, line)
             return False
+        if len(name.encode(errors="replace")) > LONGEST_ID:
+            detail = f"{table}: {len(name):,} characters; {LONGEST_ID} bytes are the most"
+            self.reject(name[:100], "id too long", detail, file, line)
+            return False
         self._seen[slot].add(name)
         if name in self._stored[slot]:
             self.summary.present[table] += rows
@@ -177,6 +184,7 @@ class Intake:
 
         A file that is one item among thousands is a reject like any other; a damaged data set is said so at the end.
         """
+        self.summary.num_files += 1
         try:
             yield
         except (BadFile, OSError) as error:

@@ -14,15 +14,16 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from tasks.importers.text_files import LONGEST_RECORD, BadFile, Rejects, open_bytes
+from tasks.importers.text_files import BadFile, Rejects, open_bytes
 
 LONGEST_ENTRY = 256 << 20
 """Bytes of one entry; it is held in memory."""
 CHUNK = 8 << 20
 
-_KEY = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
-_LIKELY_END = re.compile(rb'[}\]]\s*(?:,\s*"(?:[^"\\]|\\.)*"\s*:|}\s*\Z)')
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]"]')
+_KEY = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*:\s*')
+_FOLLOWED = rb'\s*(?:,\s*"[^"\\]*+(?:\\.[^"\\]*+)*+"\s*:|}\s*\Z)'
+_LIKELY_END = {b"{": re.compile(rb"}" + _FOLLOWED), b"[": re.compile(rb"\]" + _FOLLOWED)}
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]"]')
 _SCALAR = re.compile(rb"[^,}\]\s]+(?=\s*[,}])")
 _BLANK = re.compile(rb"\s*")
 
@@ -63,7 +64,7 @@ class _Window:
             key = self._key()
             line = self._line
             try:
-                yield Entry(json.loads(b'"' + key + b'"'), self._value(), line)
+                yield Entry(orjson.loads(b'"' + key + b'"'), self._value(), line)
             except (orjson.JSONDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
                 name = key.decode(errors="replace")
                 self._rejects.reject(name, "malformed JSON", f"the entry cannot be read: {error}", self._path, line)
@@ -73,10 +74,11 @@ class _Window:
             self._advance(self._place + 1)
 
     def _key(self) -> bytes:
+        if self._next() != '"':
+            raise self._broken("the name of an entry is expected; the file was cut off, or is no JSON")
         while not (found := _KEY.match(self._bytes, self._place)) or found.end() == len(self._bytes):
-            hopeless = found is None and len(self._bytes) - self._place > LONGEST_RECORD
-            if hopeless or not self._more():
-                raise self._broken("the name of an entry is expected; the file was cut off, or is no JSON")
+            if len(self._bytes) - self._place > LONGEST_ENTRY or not self._more():
+                raise self._broken("the file ends in the name of an entry, or has no value for it")
         self._advance(found.end())
         return found[1]
 
@@ -103,10 +105,9 @@ class _Window:
                 raise self._broken("the file ends in the middle of an entry: it was cut off, or a bracket is missing")
 
     def _likely_end(self) -> int | None:
-        """Behind the first bracket that another entry, or the file's end, seems to follow."""
-        if self._bytes[self._place : self._place + 1] not in (b"{", b"["):
-            return None
-        found = _LIKELY_END.search(self._bytes, self._place)
+        """Behind the first closing bracket that another entry, or the file's end, seems to follow."""
+        pattern = _LIKELY_END.get(self._bytes[self._place : self._place + 1])
+        found = pattern.search(self._bytes, self._place) if pattern else None
         return found.start() + 1 if found else None
 
     def _end_by_counting(self) -> int | None:

@@ -16,6 +16,7 @@ from tasks.importers.intake import Intake
 from tasks.importers.text_files import LONGEST_TEXT, clean
 
 SENTENCES_AT_ONCE = 100_000
+Floats = npt.NDArray[np.float64]
 
 
 class Narrations:
@@ -52,51 +53,53 @@ class Narrations:
 
     def close(self) -> None:
         """Check what was collected, and keep what is good."""
+        if not self._videos:
+            return
+        text, start_s, end_s = _strings(self._texts), _numbers(self._starts), _numbers(self._ends)
         owner = np.repeat(np.arange(len(self._videos)), self._lengths)
-        start_s, end_s = _numbers(self._starts), _numbers(self._ends)
-        text = _strings(self._texts)
-        self._check(owner, text, start_s, end_s)
-        good = np.flatnonzero(self._good(text, start_s, end_s))
-        good = good[np.lexsort((start_s[good], owner[good]))]
+        good = self._good(text, start_s, end_s)
+        if not good.all():
+            self._reject(np.flatnonzero(~good), owner, text, start_s, end_s)
+            text, start_s, end_s, owner = text.filter(pa.array(good)), start_s[good], end_s[good], owner[good]
+        if ((start_s[1:] < start_s[:-1]) & (owner[1:] == owner[:-1])).any():
+            order = np.lexsort((start_s, owner))
+            text, start_s, end_s = text.take(pa.array(order)), start_s[order], end_s[order]
+        first = np.searchsorted(owner, np.arange(len(self._videos)))
         video_ids = pa.array([video_id for video_id, _ in self._videos], pa.string())
-        owner = owner[good]
         rows = pa.table(
             {
                 "video_id": video_ids.take(pa.array(owner)),
-                "row": pa.array((np.arange(len(owner)) - np.searchsorted(owner, owner)).astype(np.int32)),
-                "text": text.take(pa.array(good)),
-                "start_s": pa.array(start_s[good].astype(np.float32)),
-                "end_s": pa.array(end_s[good].astype(np.float32)),
+                "row": pa.array((np.arange(len(owner)) - first[owner]).astype(np.int32)),
+                "text": text,
+                "start_s": pa.array(start_s.astype(np.float32)),
+                "end_s": pa.array(end_s.astype(np.float32)),
             }
         )
         self._clear()
         self._intake.keep("narrations", self._partition, rows)
 
-    def _good(
-        self, text: pa.Array, start_s: npt.NDArray[np.float64], end_s: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.bool_]:
-        lengths = _lengths(text)
+    def _good(self, text: pa.Array, start_s: Floats, end_s: Floats) -> npt.NDArray[np.bool_]:
+        lengths = np.diff(_offsets(text))
         with np.errstate(invalid="ignore"):
             times = (start_s >= 0) & (end_s >= start_s) & np.isfinite(end_s)
-        return times & (lengths > 0) & (lengths <= 4 * LONGEST_TEXT)
+        return times & (lengths > 0) & (lengths <= LONGEST_TEXT)
 
-    def _check(
+    def _reject(
         self,
+        places: npt.NDArray[np.int64],
         owner: npt.NDArray[np.int64],
         text: pa.Array,
-        start_s: npt.NDArray[np.float64],
-        end_s: npt.NDArray[np.float64],
+        start_s: Floats,
+        end_s: Floats,
     ) -> None:
-        """Reject the sentences that are not good, each with its reason."""
-        firsts = np.cumsum([0, *self._lengths])
-        for place in np.flatnonzero(~self._good(text, start_s, end_s)):
+        """Reject the sentences at these places, each with its reason."""
+        first = np.searchsorted(owner, owner[places])
+        for place, begin in zip(places, first, strict=True):
             video_id, line = self._videos[owner[place]]
-            start, end, words = self._starts[place], self._ends[place], self._texts[place]
-            reason = time_problem(start_s[place], end_s[place]) or (
-                "text too long" if text[place].as_py() else "empty text"
-            )
-            number = place - firsts[owner[place]]
-            detail = f"sentence {number}: from {start} to {end}: {str(words)[:200]}"
+            empty = "text too long" if text[place].as_py() else "empty text"
+            reason = time_problem(start_s[place], end_s[place]) or empty
+            times = f"from {self._starts[place]} to {self._ends[place]}"
+            detail = f"sentence {place - begin}, {times}: {str(self._texts[place])[:200]}"
             self._intake.reject(video_id, reason, detail, self._file, line)
 
 
@@ -119,7 +122,7 @@ def number(value: Any) -> float:
         return float("nan")
 
 
-def _numbers(values: Sequence[Any]) -> npt.NDArray[np.float64]:
+def _numbers(values: Sequence[Any]) -> Floats:
     try:
         return np.asarray(pa.array(values, pa.float64()).to_numpy(zero_copy_only=False))
     except (pa.ArrowException, TypeError, OverflowError):
@@ -144,11 +147,6 @@ def _strings(values: Sequence[Any]) -> pa.Array:
     for place in dirty:
         cleaned[place] = clean(cleaned[place])
     return pa.array(cleaned, pa.string())
-
-
-def _lengths(text: pa.Array) -> npt.NDArray[np.int32]:
-    """Bytes of each text."""
-    return np.diff(_offsets(text))
 
 
 def _offsets(text: pa.Array) -> npt.NDArray[np.int32]:

@@ -82,7 +82,7 @@ def import_source(
     files = Files(path)
     with Intake(store, run_id, name, path, on_progress, options.replace) as intake:
         SOURCES[name].read(files, intake, store, options)
-    if not intake.summary.read and not intake.summary.rejected:
+    if not intake.summary.num_files:
         raise ValueError(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
     return intake.summary
 
@@ -119,7 +119,7 @@ def summary_lines(summary: Summary) -> list[str]:
 
 def missing_lines(store: Store) -> list[str]:
     """What the store's corpus as a whole lacks, for people."""
-    # Imported here: what a flow can reach when Python ends is never freed, and DuckDB would complain of leaks at length.
+    # Imported here: what a flow can reach is never freed when Python ends, and DuckDB would complain of leaks.
     from storage.catalogue import Catalogue
 
     with Catalogue(store) as catalogue:

@@ -17,7 +17,7 @@ LONGEST_RECORD = 4 << 20
 """Bytes of a line or CSV record."""
 CHUNK = 8 << 20
 LONGEST_TEXT = 10_000
-"""Characters of a sentence, a title or a headline."""
+"""Bytes of a sentence or a headline."""
 
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 
@@ -90,9 +90,11 @@ def read_csv(
     Other columns than the named ones are ignored. A quote that never closes costs its own line only.
     """
     places: dict[str, int] | None = None if header else {name: place for place, name in enumerate(columns)}
+    is_empty = True
     for number, record in _csv_records(path, rejects, delimiter):
         if not any(record):
             continue
+        is_empty = False
         if places is None:
             places = _places(path, columns, record)
             continue
@@ -101,8 +103,8 @@ def read_csv(
             rejects.reject(f"line {number}", "too few cells", detail, path, number)
             continue
         yield number, {name: record[place] for name, place in places.items()}
-    if places is None:
-        raise BadFile("empty file", f"{path} is empty; a header with the columns {', '.join(columns)} is expected")
+    if is_empty:
+        raise BadFile("empty file", f"{path} is empty; the columns {', '.join(columns)} are expected")
 
 
 def _places(path: Path, columns: Sequence[str], record: list[str]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,7 @@ def test_article_grounding(corpus: Store) -> None:
 def test_captions_become_sentences_that_do_not_overlap(corpus: Store) -> None:
     rows = ask(corpus, "SELECT video_id, row, text, start_s, end_s FROM narrations ORDER BY video_id, row")
     assert len({row[0] for row in rows}) == 2
-    for (video, _, text, start, end), (following, _, _, begin, _) in zip(rows, rows[1:], strict=False):
+    for (video, _, text, start, end), (following, _, _, begin, _) in pairwise(rows):
         assert text and start < end and (video != following or end <= begin)
     for path in (DATA / "narrations_sample").rglob("*.srt"):
         spoken = [line for line in path.read_text().splitlines() if line and "-->" not in line and not line.isdigit()]

@@ -1,0 +1,56 @@
+"""A small world's files, a fresh copy for each test, and ways to import them and to ask what came of it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage import Store
+from tasks.demo_world.files import BACKBONE, write_world
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.script import World
+from tasks.importers.intake import Summary
+from tasks.importers.sources import import_source
+
+SMALL = Knobs(num_videos=20, num_tasks=20, num_rendered=1, steps_per_task=3, missing_share=0.7, feature_width=8)
+Import = Callable[..., Summary]
+
+
+@pytest.fixture(scope="session")
+def world_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world") / "corpus"
+    write_world(World(SMALL, 1), folder)
+    return folder
+
+
+@pytest.fixture
+def corpus(world_files: Path, tmp_path: Path) -> Path:
+    shutil.copytree(world_files, tmp_path / "corpus")
+    (tmp_path / "corpus/features" / BACKBONE).rename(tmp_path / "corpus/features/x")
+    for path in (tmp_path / "corpus/features/x").iterdir():
+        path.rename(tmp_path / "corpus/features" / path.name)
+    (tmp_path / "corpus/features/x").rmdir()
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def bring(tmp_path: Path) -> Import:
+    """Import a path into the test's own store."""
+    store = Store(tmp_path / "store")
+
+    def work(source: str, path: Path, **options: Any) -> Summary:
+        return import_source(store, "run-1", source, path, **options)
+
+    return work
+
+
+def rows(folder: Path, table: str, **partition: str) -> list[dict[str, Any]]:
+    snapshot = Store(folder / "store").table(table).snapshot().where(**partition)
+    return list(snapshot.read().to_pylist()) if snapshot.shards else []
+
+
+def rejects(folder: Path) -> list[tuple[str, str, int | None]]:
+    """What was rejected: item, reason, line."""
+    return [(row["item"], row["reason"], row["line"]) for row in rows(folder, "rejects")]
