@@ -1,8 +1,8 @@
 """How big and how hard the demo world is. Every knob has a name, a meaning and a limit.
 
 The presets `easy`, `default` and `hard` are settings of the first six. A small TAN* (128 wide, 2 layers, two minutes on
-one core), trained on 1,500 videos, reached a step R@1 of 87, 45 to 48 and 30 % in them; chance is 10, 13 and 16 %, and a
-rule that spreads an article's steps evenly over the video reaches 30 %. `paraphrase_rate` moves steps and leaves
+one core), trained on 1,500 videos, reached a step R@1 of 87, 45 to 48 and 30 % in them; chance is 10, 13 and 16 %, and
+a rule that spreads an article's steps evenly over the video reaches 30 %. `paraphrase_rate` moves steps and leaves
 narrations alone; lag, noise and too few videos (400: 25 %) hurt both.
 """
 

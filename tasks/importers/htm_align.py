@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files
-from tasks.importers.intake import Intake
+from tasks.importers.intake import Admission, Intake
 from tasks.importers.json_entries import Entry, read_json
 from tasks.importers.narrations import number, time_problem
 from tasks.importers.text_files import LONGEST_TEXT, clean
@@ -31,7 +31,8 @@ def _read_video(entry: Entry, path: Path, intake: Intake) -> None:
             entry.key, "wrong columns", "a list of [alignable, start, end, text] is expected", path, entry.line
         )
         return
-    if not intake.new("annotations", PARTITION, (entry.key, ""), path, entry.line, rows=len(entry.value)):
+    admission = intake.admit("annotations", PARTITION, (entry.key, ""), path, entry.line, rows=len(entry.value))
+    if admission is Admission.REFUSED:
         return
     rows = []
     for place, piece in enumerate(entry.value):
@@ -40,7 +41,8 @@ def _read_video(entry: Entry, path: Path, intake: Intake) -> None:
             intake.reject(entry.key, row, f"narration {place}: {piece}"[:500], path, entry.line)
         else:
             rows.append(row)
-    intake.keep("annotations", PARTITION, rows)
+    if admission is Admission.NEW:
+        intake.keep("annotations", PARTITION, rows)
 
 
 def _row(video_id: str, place: int, piece: Any) -> dict[str, Any] | str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ LOOSE_ROWS = 20_000
 LONGEST_ID = 500
 _TWO_PART_KEYS = {"videos": ("video_id", "task_id"), "annotations": ("video_id", "task_id")}
 Partition = Mapping[str, str]
+Key = str | tuple[str, str]
 _Slot = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -50,6 +52,15 @@ class Summary:
     """Files that were not found, and what follows from that."""
     damaged: list[str] = field(default_factory=list)
     """Files that could not be read to their end."""
+
+
+class Admission(Enum):
+    """What becomes of the rows of a key."""
+
+    NEW = auto()
+    PRESENT = auto()
+    """The store has them: they are checked, so that their rejects are known, but not kept again."""
+    REFUSED = auto()
 
 
 class Intake:
@@ -96,34 +107,34 @@ class Intake:
         finally:
             self._commits.shutdown()
 
-    def new(
-        self,
-        table: str,
-        partition: Partition,
-        key: str | tuple[str, str],
-        file: Path,
-        line: int | None = None,
-        rows: int = 1,
-    ) -> bool:
-        """Whether the rows of this key are wanted. One that came before in this import is rejected."""
+    def new(self, table: str, partition: Partition, key: Key, file: Path, line: int | None = None) -> bool:
+        """Whether the row of this key is wanted: it makes sense, and is new to this import and to the store."""
+        return self.admit(table, partition, key, file, line) is Admission.NEW
+
+    def admit(
+        self, table: str, partition: Partition, key: Key, file: Path, line: int | None = None, rows: int = 1
+    ) -> "Admission":
+        """What is to be done with the rows of this key. One that came before in this import is rejected."""
         slot = _slot(table, partition)
         if slot not in self._seen:
             self._seen[slot] = set()
             self._stored[slot] = set() if self._replace else self._stored_keys(table, partition)
         name = key if isinstance(key, str) else "\x1f".join(key)
         self.summary.read[table] += rows
-        if name in self._seen[slot]:
-            self.reject(name.replace("\x1f", ", "), "duplicate id", f"{table}: the first one was kept", file, line)
-            return False
-        if len(name.encode(errors="replace")) > LONGEST_ID:
-            detail = f"{table}: {len(name):,} characters; {LONGEST_ID} bytes are the most"
-            self.reject(name[:100], "id too long", detail, file, line)
-            return False
+        if reason := _key_problem(name, name in self._seen[slot]):
+            self.reject(
+                name[:100].replace("\x1f", ", ") or "(empty)",
+                reason,
+                f"the key of {rows:,} rows of {table}",
+                file,
+                line,
+            )
+            return Admission.REFUSED
         self._seen[slot].add(name)
         if name in self._stored[slot]:
             self.summary.present[table] += rows
-            return False
-        return True
+            return Admission.PRESENT
+        return Admission.NEW
 
     def keep(
         self,
@@ -166,7 +177,7 @@ class Intake:
         if self.new("articles", partition, own_id, file, line):
             self.keep("articles", partition, [article])
         # Asked for itself: an import may have been killed between the two tables' commits.
-        if self.new("steps", partition, own_id, file, line, rows=len(steps)):
+        if self.admit("steps", partition, own_id, file, line, rows=len(steps)) is Admission.NEW:
             self.keep("steps", partition, [{"article_id": own_id, "row": row} | step for row, step in enumerate(steps)])
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None = None) -> None:
@@ -254,6 +265,14 @@ class Intake:
         shard = f"{self.summary.source}-{place}"
         if rows.num_rows or table.snapshot().find(partition, shard):
             table.commit(rows, partition, shard, fingerprint=_hash([rows]), run_id=self._run_id)
+
+
+def _key_problem(name: str, is_known: bool) -> str | None:
+    if not name.strip() or name.startswith("\x1f"):
+        return "empty id"
+    if len(name.encode(errors="replace")) > LONGEST_ID:
+        return "id too long"
+    return "duplicate id" if is_known else None
 
 
 def _slot(table: str, partition: Partition) -> _Slot:

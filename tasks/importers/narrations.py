@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tasks.importers.intake import Intake
+from tasks.importers.intake import Admission, Intake
 from tasks.importers.text_files import LONGEST_TEXT, clean
 
 SENTENCES_AT_ONCE = 100_000
@@ -29,6 +29,7 @@ class Narrations:
 
     def _clear(self) -> None:
         self._videos: list[tuple[str, int | None]] = []
+        self._is_new: list[bool] = []
         self._lengths: list[int] = []
         self._texts: list[str] = []
         self._starts: list[float] = []
@@ -41,9 +42,11 @@ class Narrations:
             detail = "text, start and end must be three lists of one length"
             self._intake.reject(video_id, "lists of different lengths", detail, self._file, line)
             return
-        if not self._intake.new("narrations", self._partition, video_id, self._file, line, rows=len(texts)):
+        admission = self._intake.admit("narrations", self._partition, video_id, self._file, line, rows=len(texts))
+        if admission is Admission.REFUSED:
             return
         self._videos.append((video_id, line))
+        self._is_new.append(admission is Admission.NEW)
         self._lengths.append(len(texts))
         self._texts += texts
         self._starts += starts
@@ -60,6 +63,8 @@ class Narrations:
         good = self._good(text, start_s, end_s)
         if not good.all():
             self._reject(np.flatnonzero(~good), owner, text, start_s, end_s)
+        good &= np.repeat(self._is_new, self._lengths)
+        if not good.all():
             text, start_s, end_s, owner = text.filter(pa.array(good)), start_s[good], end_s[good], owner[good]
         if ((start_s[1:] < start_s[:-1]) & (owner[1:] == owner[:-1])).any():
             order = np.lexsort((start_s, owner))
@@ -76,7 +81,8 @@ class Narrations:
             }
         )
         self._clear()
-        self._intake.keep("narrations", self._partition, rows)
+        if len(rows):
+            self._intake.keep("narrations", self._partition, rows)
 
     def _good(self, text: pa.Array, start_s: Floats, end_s: Floats) -> npt.NDArray[np.bool_]:
         lengths = np.diff(_offsets(text))

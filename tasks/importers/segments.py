@@ -7,7 +7,7 @@ these, and the benchmarks' protocols deal with them.
 from pathlib import Path
 from typing import Any
 
-from tasks.importers.intake import Intake
+from tasks.importers.intake import Admission, Intake
 from tasks.importers.narrations import number, time_problem
 
 
@@ -33,7 +33,8 @@ def keep_segments(rows: list[tuple[int | None, dict[str, Any]]], benchmark: str,
         return
     first_line, first = rows[0]
     partition, key = {"benchmark": benchmark}, (first["video_id"], first["task_id"])
-    if not intake.new("annotations", partition, key, file, first_line, rows=len(rows)):
+    admission = intake.admit("annotations", partition, key, file, first_line, rows=len(rows))
+    if admission is Admission.REFUSED:
         return
     good = []
     for line, row in rows:
@@ -42,4 +43,5 @@ def keep_segments(rows: list[tuple[int | None, dict[str, Any]]], benchmark: str,
             intake.reject(row["video_id"], problem, detail, file, line)
         else:
             good.append(row)
-    intake.keep("annotations", partition, good)
+    if admission is Admission.NEW:
+        intake.keep("annotations", partition, good)

@@ -108,7 +108,11 @@ def summary_lines(summary: Summary) -> list[str]:
     """What an import did, for people."""
     lines = [f"{summary.source} from {summary.path}"]
     for table in summary.read | summary.kept:
-        present = f", {summary.present[table]:,} were there already" if summary.present[table] else ""
+        present = (
+            f", {summary.present[table]:,} were there already and stay (--replace takes these)"
+            if summary.present[table]
+            else ""
+        )
         unit = "videos" if table == "features" else "rows"
         lines.append(f"  {table}: {summary.read[table]:,} {unit} read, {summary.kept[table]:,} kept{present}")
     lines += [f"  rejected, {reason}: {count:,}" for reason, count in summary.rejected.most_common()]
