@@ -36,11 +36,13 @@ pytest: setup
 test: lint types pytest
 
 demo: setup
-	$(BIN)/vina run --store demo-store
-	$(BIN)/vina tables --store demo-store
+	@test -d demo-corpus || $(BIN)/vina demo demo-corpus
+	$(BIN)/vina run --corpus demo-corpus --store demo-store
+	$(BIN)/vina sql "FROM corpus" --store demo-store
+	$(BIN)/vina sql "SELECT video_id, duration_s, uri AS watch_it FROM videos WHERE uri IS NOT NULL" --store demo-store
 
 bench: setup
 	$(BIN)/pytest tests/benchmarks --override-ini addopts="-q -s"
 
 clean:
-	rm -rf $(VENV) demo-store build *.egg-info
+	rm -rf $(VENV) demo-corpus demo-store build *.egg-info

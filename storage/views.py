@@ -39,6 +39,15 @@ VIEWS = (
     View("rejects_by_reason", "what was rejected, counted", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),
+    View("corpus", "what was imported, counted by table and origin", """
+        SELECT 'videos' AS "table", source AS origin, count(*) AS rows, count(DISTINCT video_id) AS videos
+        FROM videos GROUP BY ALL
+        UNION ALL SELECT 'narrations', source, count(*), count(DISTINCT video_id) FROM narrations GROUP BY ALL
+        UNION ALL SELECT 'articles', source, count(*), NULL FROM articles GROUP BY ALL
+        UNION ALL SELECT 'steps', source, count(*), NULL FROM steps GROUP BY ALL
+        UNION ALL SELECT 'annotations', benchmark, count(*), count(DISTINCT video_id) FROM annotations GROUP BY ALL
+        UNION ALL SELECT 'features', backbone, count(*), count(*) FILTER (second = 0) FROM features GROUP BY ALL
+        ORDER BY ALL"""),
     View("missing", "what the corpus lacks, one row an item: videos without features, tasks without articles, ...", """
         WITH said AS (SELECT DISTINCT video_id FROM narrations),
              seen AS (SELECT DISTINCT video_id FROM features WHERE second = 0),

@@ -16,7 +16,7 @@ from flows.cli import _parser
 from storage import Store
 from tests.samples import commit_features, commit_votes, random_videos, video_ids
 
-COMMANDS = ("run", "tables", "describe", "sql", "gc")
+COMMANDS = ("run", "import", "demo", "tables", "describe", "sql", "gc")
 
 
 def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,6 +51,54 @@ def test_every_example_parses(command: str) -> None:
 
     example = vina(command, "--help").stdout.split("example:\n")[1].strip()
     assert callable(_parser().parse_args(shlex.split(example)[1:]).command)
+
+
+def test_a_demo_world_is_written_and_imported(tmp_path: Path) -> None:
+    corpus, store = str(tmp_path / "corpus"), str(tmp_path / "store")
+    written = vina("demo", corpus, "--seed", "3", "--set", "num_videos=10", "--set", "num_rendered=0")
+    assert written.returncode == 0 and "40 articles, 10 videos" in written.stdout
+    again = vina("demo", corpus)
+    assert again.returncode == 1 and "is there already" in again.stderr
+    answer = vina("import", "htstep", f"{corpus}/htstep", "--store", store)
+    assert answer.returncode == 0 and "videos: 10 rows read, 10 kept" in answer.stdout
+    assert "missing: htstep annotations without features: 10" in answer.stdout
+    summary = json.loads(vina("import", "htstep", f"{corpus}/htstep", "--store", store, "--json").stdout)
+    assert summary["kept"] == {} and summary["present"]["videos"] == 10 and summary["run_id"]
+    runs = vina("sql", "SELECT stages, state FROM runs", "--store", store, "--format", "json")
+    assert json.loads(runs.stdout) == 2 * [{"stages": ["import"], "state": "completed"}]
+
+
+def test_an_import_that_meets_a_damaged_file_says_so_and_fails(tmp_path: Path) -> None:
+    path, store = tmp_path / "sentencified.json", str(tmp_path / "store")
+    path.write_text('{"a": {"text": ["x", ""], "start": [0, 1], "end": [1, 2]}, "b": {"te')
+    answer = vina("import", "howto100m", str(path), "--store", store)
+    assert answer.returncode == 1 and "narrations: 2 rows read, 1 kept" in answer.stdout
+    assert "NOT READ TO ITS END" in answer.stdout and "line 1" in answer.stdout
+    why = re.search(r'why: vina sql "(.*)" --store', answer.stdout)
+    assert why
+    found = vina("sql", why[1], "--store", store, "--format", "json")
+    assert [row["reason"] for row in json.loads(found.stdout)] == ["empty text", "malformed JSON"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("import", "imagenet", "."), 2, "invalid choice: 'imagenet'"),
+        (("import", "crosstask", "nowhere"), 1, "there is nothing at nowhere: name a file or a folder"),
+        (("demo", "x", "--set", "noise=1"), 1, "there is no knob 'noise'"),
+        (("demo", "x", "--set", "noise"), 1, "KNOB=VALUE is expected"),
+        (("demo", "x", "--seed", "-1"), 2, "'-1' is not a whole number"),
+    ],
+)
+def test_wrong_imports_and_worlds(tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    answer = vina(*arguments, VINA_STORE=str(tmp_path / "store"))
+    assert answer.returncode == code and message in answer.stderr and "Traceback" not in answer.stderr
+    assert not Path("x").exists()
+
+
+def test_the_knobs_are_explained() -> None:
+    answer = vina("demo", "x", "--set", "help")
+    assert answer.returncode == 0 and "paraphrase_rate = 0.9 (0 to 1): How often" in answer.stdout
 
 
 def test_the_tables_and_what_they_hold(filled: str) -> None:

@@ -1,10 +1,15 @@
 import json
+from pathlib import Path
 
 import pytest
 
 from flows import full_pipeline
 from flows.full_pipeline import STAGES, Stage, choose_stages, vina
 from storage import Store
+from tasks.demo_world.files import write_world
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.script import World
+from tasks.job import Job
 
 
 def runs(store: Store) -> list[dict[str, object]]:
@@ -20,9 +25,18 @@ def test_a_run_leaves_its_record(prefect_server: None, store: Store) -> None:
     (row,) = runs(store)
     assert (row["run_id"], row["state"], row["error"]) == ("first", "completed", None)
     assert row["stages"] == [stage.name for stage in STAGES]
-    assert json.loads(str(row["configuration"])) == {"store": store.uri, "stages": row["stages"]}
+    assert json.loads(str(row["configuration"])) == {"store": store.uri, "corpus": None, "stages": row["stages"]}
     assert row["started_at"] < row["finished_at"]  # type: ignore[operator]
     assert str(row["code_version"]).startswith("0.")
+
+
+def test_the_demo_corpus_goes_through_all_stages(prefect_server: None, tmp_path: Path) -> None:
+    write_world(World(Knobs(num_videos=10, num_rendered=0), 0), tmp_path / "corpus")
+    store = Store(tmp_path / "store")
+    vina(store=store.uri, corpus=str(tmp_path / "corpus"), run_id="demo")
+    counts = {table.name: table.snapshot().num_rows for table in store.tables()}
+    assert all(counts[name] for name in ("videos", "narrations", "articles", "steps", "annotations", "features"))
+    assert {shard.written_by for shard in store.table("steps").snapshot().shards} == {"demo"}
 
 
 def test_a_run_has_a_name_of_its_own(prefect_server: None, store: Store) -> None:
@@ -33,13 +47,13 @@ def test_a_run_has_a_name_of_its_own(prefect_server: None, store: Store) -> None
 def test_a_failing_stage_fails_the_run_and_is_recorded(
     prefect_server: None, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def explode(store_uri: str, run_id: str) -> str:
+    def explode(job: Job) -> str:
         raise RuntimeError("the stage broke")
 
     seen: list[str] = []
 
-    def note(store_uri: str, run_id: str) -> str:
-        seen.append(run_id)
+    def note(job: Job) -> str:
+        seen.append(job.run_id)
         return "noted"
 
     stages = (Stage("before", note), Stage("broken", explode), Stage("after", note))
@@ -55,7 +69,7 @@ def test_a_failing_stage_fails_the_run_and_is_recorded(
 
 
 def test_stages_run_in_the_pipelines_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = tuple(Stage(name, lambda store_uri, run_id: "") for name in ("a", "b", "c"))
+    stages = tuple(Stage(name, lambda job: "") for name in ("a", "b", "c"))
     monkeypatch.setattr(full_pipeline, "STAGES", stages)
     assert [stage.name for stage in choose_stages(["c", "a"])] == ["a", "c"]
     assert [stage.name for stage in choose_stages(None)] == ["a", "b", "c"]
