@@ -25,8 +25,8 @@ from tasks.catalogue import summarise
 from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
 from tasks.demo_world.script import World
-from tasks.importers.intake import Summary
-from tasks.importers.sources import SOURCES, Options, import_source, missing_lines, summary_lines
+from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
+from tasks.importers.summary import Summary
 from tasks.run_record import checked_run_id, record_run
 
 DEFAULT_STORE = "vina-store"
@@ -101,8 +101,16 @@ def _parser() -> argparse.ArgumentParser:
     bring.add_argument("path", metavar="PATH", type=Path, help="a folder with the data set's files, or one of them")
     bring.add_argument("--backbone", metavar="NAME", help="features: the network's name (default: the folder's name)")
     bring.add_argument("--upload", action="store_true", help="videos: copy the files into the store")
-    bring.add_argument("--replace", action="store_true", help="forget what this source brought before")
     bring.add_argument("--json", action="store_true", help="the summary for scripts")
+
+    forget = add(
+        "forget",
+        _forget,
+        "take out what a source has brought, to import it anew (older versions stay until gc)",
+        "vina forget features --backbone s3d-milnce",
+    )
+    forget.add_argument("source", metavar="SOURCE", choices=list(SOURCES), help="one of: " + ", ".join(SOURCES))
+    forget.add_argument("--backbone", metavar="NAME", help="features: which ones")
 
     demo = add(
         "demo",
@@ -193,7 +201,7 @@ def _run(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     store = Store(options.store)
     store.location.check()
-    choices = Options(options.backbone, options.upload, options.replace)
+    choices = Options(options.backbone, options.upload)
     configuration = {"source": options.source, "path": str(options.path), **asdict(choices)}
     with Console(stderr=True).status("") as status, record_run(store, None, ["import"], configuration) as run_id:
 
@@ -205,12 +213,23 @@ def _import(options: argparse.Namespace) -> int:
         status.update("looking for what is missing")
         missing = missing_lines(store)
     if options.json:
-        print(json.dumps(asdict(summary) | {"run_id": run_id, "missing": missing}, indent=1))
+        print(json.dumps(summary.as_dict() | {"run_id": run_id, "missing": missing}, indent=1))
     else:
-        print(*summary_lines(summary), *missing, sep="\n")
+        print(*summary.lines(), *missing, sep="\n")
         if summary.rejected:
-            print(f"why: vina sql \"FROM rejects WHERE _written_by = '{run_id}'\" --store {options.store}")
+            prefix = summary.rejects_shard
+            print(f"why: vina sql \"FROM rejects WHERE starts_with(_shard, '{prefix}')\" --store {options.store}")
     return 1 if summary.damaged or not (summary.kept or summary.present) else 0
+
+
+def _forget(options: argparse.Namespace) -> int:
+    store = _existing(options.store)
+    taken = forget_source(store, options.source, options.backbone)
+    for table, rows in taken.items():
+        print(f"{table}: {rows:,} rows of {options.backbone or options.source} are forgotten")
+    if not taken:
+        print(f"the store has nothing of {options.backbone or options.source}")
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

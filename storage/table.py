@@ -109,17 +109,19 @@ class Table:
         tried = self._transact(plan)
         return landed, tried
 
-    def retire(self, partition: Partition, keep: Iterable[str] = ()) -> list[str]:
+    def retire(self, partition: Partition, keep: Iterable[str] = (), prefix: str = "") -> list[str]:
         """Take the shards of a partition that are not in `keep` out of the newest version; returns their names.
 
-        A stage calls it at its end, when it may have been cut into other shards than the run before.
+        A stage calls it at its end, when it may have been cut into other shards than the run before. `prefix` leaves
+        shards with other names alone.
         """
         self._check(partition)
         kept = set(keep)
         retired: list[str] = []
 
         def plan(snapshot: Snapshot) -> Actions:
-            chosen = [shard for shard in snapshot.where(**partition).shards if shard.name not in kept]
+            shards = snapshot.where(**partition).shards
+            chosen = [shard for shard in shards if shard.name not in kept and shard.name.startswith(prefix)]
             retired[:] = [shard.name for shard in chosen]
             return [self._remove(shard) for shard in chosen]
 

@@ -56,6 +56,7 @@ VIEWS = (
              grounded AS (SELECT DISTINCT lower(title) AS title FROM articles SEMI JOIN steps USING (article_id))
         SELECT 'narrations without features' AS what, video_id AS item FROM said ANTI JOIN seen USING (video_id)
         UNION ALL SELECT 'features without narrations', video_id FROM seen ANTI JOIN said USING (video_id)
+        UNION ALL SELECT 'videos without features', video_id FROM listed ANTI JOIN seen USING (video_id)
         UNION ALL SELECT benchmark || ' annotations without features', video_id
                   FROM annotated ANTI JOIN seen USING (video_id)
         UNION ALL SELECT benchmark || ' annotations without narrations', video_id

@@ -241,7 +241,8 @@ def _write_film(world: World, video: Video, folder: Path) -> Path:
         f"{number}\n{_clock(narration.start_s)} --> {_clock(narration.end_s)}\n{narration.text}\n"
         for number, narration in enumerate(video.narrations, 1)
     )
-    path.with_suffix(".srt").write_text("\n".join(cues))
+    if video.narrations:
+        path.with_suffix(".srt").write_text("\n".join(cues))
     return path
 
 

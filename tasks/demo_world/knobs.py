@@ -46,7 +46,7 @@ class Knobs:
     look_strength: float = _knob(
         0.5,
         0,
-        10,
+        3,
         "How much each video's own look (light, colours, camera) changes what the network sees; 0: all look alike.",
     )
 

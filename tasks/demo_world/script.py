@@ -133,11 +133,11 @@ def _other_scene(rng: np.random.Generator, knobs: Knobs, article: Article) -> tu
         return PRESENTER, ""
     theme = next(theme for theme in THEMES if theme.name == article.theme)
     steps = {(step.action, step.object) for step in article.steps}
-    while True:
-        action = str(rng.choice(actions_of(theme, knobs)))
-        thing = str(rng.choice([thing.written for thing in objects_of(theme, knobs)]))
-        if (action, thing) not in steps:
-            return action, thing
+    things = [thing.written for thing in objects_of(theme, knobs)]
+    others = [
+        (action, thing) for action in actions_of(theme, knobs) for thing in things if (action, thing) not in steps
+    ]
+    return others[int(rng.integers(len(others)))] if others else (PRESENTER, "")
 
 
 def _narrations(

@@ -1,12 +1,12 @@
 """SRT and WebVTT files, and the rule that makes sentences of their cues.
 
 Captions made by machines overlap, repeat the line before, have no punctuation and break anywhere. The rule:
-1. Merge: tags, entities and white space are cleaned; lines that a cue repeats from the cue before are dropped (captions
-   that roll up); cues go in the order of their starts.
+1. Merge: tags, entities and white space are cleaned; lines that a cue repeats from the cue right before it are dropped
+   (captions that roll up); cues go in the order of their starts.
 2. De-overlap: a cue ends when the next one starts, at the latest.
 3. Split: words are spread over their cue by their letters. A sentence ends after `.`, `?` or `!`, before a silence of a
    second, at the end of a cue once it has ten words, and after thirty words in any case.
-Sentences never overlap, and every word of the captions is in exactly one of them.
+Sentences never overlap, and every word that is not a repeat is in exactly one of them.
 """
 
 import re
@@ -17,11 +17,14 @@ from typing import NamedTuple
 from tasks.importers.text_files import BadFile, Rejects, clean, read_lines
 
 SILENCE_S = 1.0
+ROLL_UP_S = 0.5
 ENOUGH_WORDS = 10
 MOST_WORDS = 30
 _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
-_TAG = re.compile(r"<[^<>]{0,200}>|\{\\[^}]{0,200}\}")
+_CLOCK = r"\d{1,2}:\d{1,2}[.,:]\d"
+_BROKEN_TIMING = re.compile(rf"{_CLOCK}.*-.*{_CLOCK}")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<\d[\d:.]*>|\{\\[^}]{0,200}\}")
 _SENTENCE_END = re.compile(r"[.?!…][\"')\]]*$")
 
 
@@ -53,23 +56,34 @@ def read_cues(path: Path, rejects: Rejects) -> list[Cue]:
     """The cues of an SRT or WebVTT file. What is no cue (numbers, headers, notes, styles) is passed over."""
     cues: list[Cue] = []
     times: tuple[float, float] | None = None
-    lines: list[str] = []
-    begin, is_empty = 0, True
+    begin, is_empty, after_blank = 0, True, False
+    lines: list[tuple[str, bool]] = []  # a cue's lines, and whether a blank one stands before
+
+    def end_cue(at_timing: bool) -> None:
+        nonlocal times
+        if at_timing and lines and (lines[-1][1] or lines[-1][0].strip().isdigit()):
+            lines.pop()  # the number or name of the next cue
+        kept = tuple(text for line, _ in lines if (text := clean(_TAG.sub("", line))))
+        if times is not None and kept:
+            cues.append(Cue(*times, kept, begin))
+        times = None
+        lines.clear()
+
     for number, text in [*read_lines(path, rejects), (0, "")]:
         is_empty &= not text.strip()
-        if "-->" in text:
-            times, begin, lines = _times(text), number, []
+        if "-->" in text or _BROKEN_TIMING.search(text):
+            end_cue(at_timing=True)
+            times, begin = _times(text), number
             if times is None or times[1] < times[0]:
                 reason = "malformed time" if times is None else "end before start"
                 rejects.reject(path.stem, reason, f"a cue's time: {text[:200]}", path, number)
                 times = None
-        elif times is not None and text.strip():
-            lines.append(text)
-        elif times is not None:
-            kept = tuple(cleaned for line in lines if (cleaned := clean(_TAG.sub("", line))))
-            if kept:
-                cues.append(Cue(*times, kept, begin))
-            times = None
+        elif text.strip():
+            lines.append((text, after_blank))
+        elif any(clean(_TAG.sub("", line)) for line, _ in lines):  # some cues begin with a blank line
+            end_cue(at_timing=False)
+        after_blank = not text.strip()
+    end_cue(at_timing=False)
     if is_empty or not cues:
         raise BadFile("empty file" if is_empty else "no captions", f"{path} has no cue with a time and a text")
     return cues
@@ -126,14 +140,15 @@ def _words(cues: list[Cue]) -> Iterator[_Word]:
 def _without_repeats(cues: list[Cue]) -> list[tuple[float, float, tuple[str, ...]]]:
     """Cues without the lines they repeat from the one before; cues that start together are one."""
     result: list[tuple[float, float, tuple[str, ...]]] = []
-    before: tuple[str, ...] = ()
+    before: Cue | None = None
     for cue in cues:
         lines = cue.lines
-        for count in range(min(len(before), len(lines)), 0, -1):
-            if before[-count:] == lines[:count]:
+        said = before.lines if before and cue.start_s <= before.end_s + ROLL_UP_S else ()
+        for count in range(min(len(said), len(lines)), 0, -1):
+            if said[-count:] == lines[:count]:
                 lines = lines[count:]
                 break
-        before = cue.lines
+        before = cue
         if not lines:
             continue
         if result and result[-1][0] == cue.start_s:

@@ -1,11 +1,12 @@
 """CrossTask's release: `tasks_primary.txt`, `tasks_related.txt`, `videos.csv`, `videos_val.csv`, `annotations/*.csv`.
 
 A task is an article without paragraphs. A video may belong to two tasks: `videos` has a row for each. The videos of
-`videos_val.csv` are the split `validation`, all others of primary tasks `test`: the protocol draws its test sets there.
+`videos_val.csv` are the split `validation`, all others `test`: the protocol draws its test sets there. Without that
+list the split is `unlisted`.
 A file `video_durations*.json` (video id -> seconds) is no part of the release, but is used where it is found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,41 +14,51 @@ from typing import Any
 from tasks.importers.files import Files, article_id
 from tasks.importers.intake import Intake
 from tasks.importers.json_entries import read_json
-from tasks.importers.narrations import number
+from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row
-from tasks.importers.text_files import BadFile, clean, read_csv, read_lines
+from tasks.importers.text_files import BadFile, clean, read_lines, read_table
 
 SOURCE = "crosstask"
 PARTITION = {"source": SOURCE}
 EXPECTED = "tasks_primary.txt, tasks_related.txt, videos.csv, videos_val.csv, annotations/TASK_VIDEO.csv"
 Steps = dict[tuple[str, str], str]
+SplitOf = Callable[[str, str], str]
 
 
 def import_crosstask(files: Files, intake: Intake) -> None:
     """Whatever there is of the release. Annotations need their tasks, from here or from an earlier import."""
-    steps = intake.stored_steps(SOURCE)
+    stored = intake.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
+    steps: Steps = {(row["article_id"], row["step_id"]): row["headline"] for row in stored}
     for path in files.named("tasks_*.txt"):
         with intake.file(path):
             steps |= _read_tasks(path, intake)
-    tasks = {task for task, _ in steps}
-    durations: dict[str, float] = {}
+    durations: dict[str, float | None] = {}
     for path in files.named("video_durations*.json"):
         with intake.file(path):
-            durations |= {entry.key: number(entry.value) for entry in read_json(path, intake)}
-    validation: set[tuple[str, str]] = set()
-    for path in files.named("videos_val.csv"):
-        with intake.file(path):
-            listed = list(_read_video_list(path, intake))
-            intake.summary.read["videos"] += len(listed)
-            validation.update((video_id, task) for _, video_id, task in listed)
-    if not validation:
-        intake.note("no videos_val.csv was found: every video counts as test")
+            durations |= {entry.key: duration(entry.value) for entry in read_json(path, intake)}
+    split_of = _read_validation_list(files, intake)
+    tasks = {task for task, _ in steps}
     for path in files.named("videos.csv"):
         with intake.file(path):
-            _keep_videos(path, tasks, validation, durations, intake)
+            _keep_videos(path, tasks, split_of, durations, intake)
     for path in files.named("annotations/*.csv"):
         with intake.file(path, one_item=True):
-            _read_annotations(path, steps, tasks, validation, intake)
+            _read_annotations(path, steps, tasks, split_of, intake)
+
+
+def _read_validation_list(files: Files, intake: Intake) -> SplitOf:
+    """Which split a video of a task belongs to, by this import's list or that of an earlier one."""
+    stored = intake.stored_rows("videos", SOURCE, "video_id", "task_id", "split")
+    validation = {(row["video_id"], row["task_id"]) for row in stored if row["split"] == "validation"}
+    for path in files.named("videos_val.csv"):
+        with intake.file(path):
+            listed = {(video_id, task) for _, video_id, task in _read_video_list(path, intake)}
+            intake.note(f"{len(listed):,} videos are for validation, by {path.name}")
+            validation |= listed
+    if not validation:
+        intake.note("no videos_val.csv was found, here or before: the split of all videos is `unlisted`")
+        return lambda video_id, task: "unlisted"
+    return lambda video_id, task: "validation" if (video_id, task) in validation else "test"
 
 
 def _read_tasks(path: Path, intake: Intake) -> Steps:
@@ -73,7 +84,7 @@ def _read_block(block: list[str], path: Path, line: int, intake: Intake) -> Step
     names = [name.strip().replace("_", " ") for name in block[4].split(",")] if len(block) == 5 else []
     if len(block) != 5 or not all(names) or block[3] != str(len(names)):
         detail = f"id, title, address, number of steps and that many steps are expected; found {block}"
-        intake.reject(block[0], "malformed task", detail, path, line)
+        intake.rows_of("articles").reject(block[0], "malformed task", detail, path, line)
         return {}
     task = article_id(SOURCE, block[0])
     steps = {(task, str(row + 1)): name for row, name in enumerate(names)}
@@ -84,41 +95,40 @@ def _read_block(block: list[str], path: Path, line: int, intake: Intake) -> Step
 
 
 def _read_video_list(path: Path, intake: Intake) -> Iterator[tuple[int, str, str]]:
-    for line, row in read_csv(path, ("task", "video"), intake, header=False):
+    rejects = intake.rows_of("videos")
+    for line, row in read_table(path, ("task", "video", "url"), rejects):
         video_id, task = row["video"].strip(), row["task"].strip()
         if video_id and task:
             yield line, video_id, article_id(SOURCE, task)
         else:
-            intake.reject(f"line {line}", "empty id", str(row), path, line)
+            rejects.reject(f"line {line}", "empty id", str(row), path, line)
 
 
 def _keep_videos(
-    path: Path, tasks: set[str], validation: set[tuple[str, str]], durations: dict[str, float], intake: Intake
+    path: Path, tasks: set[str], split_of: SplitOf, durations: dict[str, float | None], intake: Intake
 ) -> None:
     for line, video_id, task in _read_video_list(path, intake):
         if tasks and task not in tasks:
-            intake.reject(video_id, "unknown task", f"{task} is in no tasks file", path, line)
+            detail = f"{task} is in no tasks file"
+            intake.rows_of("videos").reject(video_id, "unknown task", detail, path, line)
         elif intake.new("videos", PARTITION, (video_id, task), path, line):
-            split = "validation" if (video_id, task) in validation else "test"
-            video = {"video_id": video_id, "task_id": task, "split": split, "duration_s": durations.get(video_id)}
-            intake.keep("videos", PARTITION, [video])
+            video = {"video_id": video_id, "task_id": task, "split": split_of(video_id, task)}
+            intake.keep("videos", PARTITION, [video | {"duration_s": durations.get(video_id)}])
 
 
-def _read_annotations(
-    path: Path, steps: Steps, tasks: set[str], validation: set[tuple[str, str]], intake: Intake
-) -> None:
+def _read_annotations(path: Path, steps: Steps, tasks: set[str], split_of: SplitOf, intake: Intake) -> None:
     own_task, _, video_id = path.stem.partition("_")  # video ids may begin with a dash or an underscore
-    task = article_id(SOURCE, own_task)
+    task, rejects = article_id(SOURCE, own_task), intake.rows_of("annotations")
     if not video_id or task not in tasks:
         detail = f"{path.name}: TASK_VIDEO.csv is expected, with a task of a tasks file in the same folder or store"
-        intake.reject(path.stem, "unknown task", detail, path)
+        rejects.reject(path.stem, "unknown task", detail, path, None)
         return
-    split = "validation" if (video_id, task) in validation else "test"
+    split = split_of(video_id, task)
     rows: list[tuple[int | None, dict[str, Any]]] = []
-    for line, row in read_csv(path, ("step", "start", "end"), intake, header=False):
+    for line, row in read_table(path, ("step", "start", "end"), rejects):
         step = row["step"].strip()
-        if (task, step) not in steps:
-            intake.reject(video_id, "unknown step", f"{task} has no step {step!r}", path, line)
-            continue
-        rows.append((line, segment_row(video_id, task, step, steps[task, step], row["start"], row["end"], split)))
+        if (task, step) in steps:
+            rows.append((line, segment_row(video_id, task, step, steps[task, step], row["start"], row["end"], split)))
+        else:
+            rejects.reject(video_id, "unknown step", f"{task} has no step {step!r}", path, line)
     keep_segments(rows, SOURCE, path, intake)

@@ -34,16 +34,27 @@ def import_features(files: Files, intake: Intake, backbone: str, width: int | No
     for path in files.ending(".npy", *TENSORS):
         with intake.file(path, one_item=True):
             video_id = video_id_of(path)
-            if not intake.new("features", partition, video_id, path):
+            if intake.is_stored("features", partition, video_id):
+                intake.new("features", partition, video_id, path)  # counts it, without loading it
                 continue
-            vectors = _checked(path, _load(path), width)
-            width = vectors.shape[1]
-            columns = {
-                "video_id": pa.array([video_id] * len(vectors), pa.string()),
-                "second": pa.array(np.arange(len(vectors), dtype=np.int32)),
-                "vector": encode(vectors, "float16"),
-            }
-            intake.keep("features", partition, pa.table(columns), constants=HOW)
+            try:
+                vectors = _checked(path, _load(path), width)
+            except BadFile:
+                intake.summary.read["features"] += 1
+                raise
+            if intake.new("features", partition, video_id, path):
+                width = vectors.shape[1]
+                intake.keep("features", partition, _rows(video_id, vectors), constants=HOW)
+
+
+def _rows(video_id: str, vectors: npt.NDArray[np.float16]) -> pa.Table:
+    return pa.table(
+        {
+            "video_id": pa.array([video_id] * len(vectors), pa.string()),
+            "second": pa.array(np.arange(len(vectors), dtype=np.int32)),
+            "vector": encode(vectors, "float16"),
+        }
+    )
 
 
 def video_id_of(path: Path) -> str:
@@ -73,7 +84,8 @@ def _load_tensor(path: Path) -> npt.NDArray[np.generic]:
         found = next(iter(found.values()))
     if not isinstance(found, torch.Tensor):
         raise BadFile("not an array", f"{path} holds a {type(found).__name__}; one tensor is expected")
-    return np.asarray(found.float().numpy())
+    plain = found.detach()
+    return np.asarray((plain.float() if plain.is_floating_point() else plain).numpy())
 
 
 def _checked(path: Path, array: npt.NDArray[np.generic], width: int | None) -> npt.NDArray[np.float16]:

@@ -1,7 +1,8 @@
 """HowTo100M: its metadata, its tasks, and narrations that were cut into sentences.
 
 `HowTo100M_v1.csv` -> videos; `task_ids.csv` -> articles (titles only: the steps come from wikiHow);
-`sentencified*.json`, or any other JSON file of that form -> narrations.
+`sentencified*.json`, or any other JSON file of that form -> narrations. A file with `caption` in its name
+(`raw_caption.json`) holds raw captions, which overlap: they are made into sentences first.
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ from tasks.importers.files import Files, article_id, split_title
 from tasks.importers.intake import Intake
 from tasks.importers.json_entries import read_json
 from tasks.importers.narrations import Narrations
-from tasks.importers.text_files import clean, read_csv
+from tasks.importers.text_files import clean, read_csv, read_table, whole_number
 
 SOURCE = "howto100m"
 PARTITION = {"source": SOURCE}
@@ -31,10 +32,11 @@ def import_howto100m(files: Files, intake: Intake) -> None:
 
 
 def _read_tasks(path: Path, intake: Intake) -> None:
-    for line, row in read_csv(path, ("id", "title"), intake, header=False, delimiter="\t"):
+    rejects = intake.rows_of("articles")
+    for line, row in read_table(path, ("id", "title"), rejects, delimiter="\t"):
         task, (title, variation) = clean(row["id"]), split_title(row["title"])
         if not task or not title:
-            intake.reject(task or f"line {line}", "empty id or title", str(row), path, line)
+            rejects.reject(task or f"line {line}", "empty id or title", str(row), path, line)
         elif intake.new("articles", PARTITION, article_id(SOURCE, task), path, line):
             intake.keep(
                 "articles",
@@ -45,29 +47,27 @@ def _read_tasks(path: Path, intake: Intake) -> None:
 
 def _read_videos(path: Path, intake: Intake) -> None:
     columns = ("video_id", "category_1", "category_2", "rank", "task_id")
-    for line, row in read_csv(path, columns, intake):
-        video_id, task = row["video_id"].strip(), row["task_id"].strip()
+    rejects = intake.rows_of("videos")
+    for line, row in read_csv(path, columns, rejects):
+        video_id, task, rank = row["video_id"].strip(), row["task_id"].strip(), row["rank"].strip()
         if not video_id or not task:
-            intake.reject(video_id or f"line {line}", "empty id", str(row), path, line)
-        elif row["rank"].strip() and not row["rank"].strip().isdigit():
-            intake.reject(video_id, "rank is not a number", row["rank"], path, line)
+            rejects.reject(video_id or f"line {line}", "empty id", str(row), path, line)
+        elif rank and whole_number(rank) is None:
+            rejects.reject(video_id, "rank is not a number", rank, path, line)
         elif intake.new("videos", PARTITION, (video_id, article_id(SOURCE, task)), path, line):
-            video = {
-                "video_id": video_id,
-                "task_id": article_id(SOURCE, task),
-                "rank": int(row["rank"].strip() or 0) or None,
-            }
+            video = {"video_id": video_id, "task_id": article_id(SOURCE, task), "rank": whole_number(rank)}
             categories = {name: clean(row[name]) or None for name in ("category_1", "category_2")}
             intake.keep("videos", PARTITION, [video | categories])
 
 
 def _read_narrations(path: Path, intake: Intake) -> None:
-    narrations = Narrations(intake, SOURCE, path)
+    narrations, are_captions = Narrations(intake, SOURCE, path), "caption" in path.name
     try:
-        for video_id, value, line in read_json(path, intake):
+        for video_id, value, line, num_bytes in read_json(path, intake.rows_of("narrations")):
             if isinstance(value, dict) and {"text", "start", "end"} <= value.keys():
-                narrations.add(video_id, value["text"], value["start"], value["end"], line)
+                narrations.add(video_id, value["text"], value["start"], value["end"], line, num_bytes, are_captions)
             else:
-                intake.reject(video_id, "wrong columns", "an object with text, start and end is expected", path, line)
+                detail = "an object with text, start and end is expected"
+                intake.rows_of("narrations").reject(video_id, "wrong columns", detail, path, line)
     finally:  # a file that is cut off gives what comes before the cut
         narrations.close()

@@ -21,17 +21,16 @@ def import_htm_align(files: Files, intake: Intake) -> None:
     """All JSON files there are: each is of this form."""
     for path in files.named("*.json"):
         with intake.file(path):
-            for entry in read_json(path, intake):
+            for entry in read_json(path, intake.rows_of("annotations")):
                 _read_video(entry, path, intake)
 
 
 def _read_video(entry: Entry, path: Path, intake: Intake) -> None:
     if not isinstance(entry.value, list):
-        intake.reject(
-            entry.key, "wrong columns", "a list of [alignable, start, end, text] is expected", path, entry.line
-        )
+        detail = "a list of [alignable, start, end, text] is expected"
+        intake.rows_of("annotations").reject(entry.key, "wrong columns", detail, path, entry.line)
         return
-    admission = intake.admit("annotations", PARTITION, (entry.key, ""), path, entry.line, rows=len(entry.value))
+    admission = intake.admit("annotations", PARTITION, entry.key, path, entry.line, rows=len(entry.value))
     if admission is Admission.REFUSED:
         return
     rows = []
@@ -41,8 +40,7 @@ def _read_video(entry: Entry, path: Path, intake: Intake) -> None:
             intake.reject(entry.key, row, f"narration {place}: {piece}"[:500], path, entry.line)
         else:
             rows.append(row)
-    if admission is Admission.NEW:
-        intake.keep("annotations", PARTITION, rows)
+    intake.keep_or_count(admission, "annotations", PARTITION, rows)
 
 
 def _row(video_id: str, place: int, piece: Any) -> dict[str, Any] | str:

@@ -10,9 +10,9 @@ from typing import Any
 from tasks.importers.files import Files, article_id
 from tasks.importers.intake import Intake
 from tasks.importers.json_entries import Entry, read_json
-from tasks.importers.narrations import number
+from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row
-from tasks.importers.text_files import clean, read_csv
+from tasks.importers.text_files import clean, read_csv, whole_number
 
 SOURCE = "htstep"
 PARTITION = {"source": SOURCE}
@@ -23,7 +23,8 @@ Steps = dict[str, tuple[str, str]]
 
 def import_htstep(files: Files, intake: Intake) -> None:
     """Whatever there is of the three files. Annotations need the taxonomy, from here or from an earlier import."""
-    steps: Steps = {step: (article, text) for (article, step), text in intake.stored_steps(SOURCE).items()}
+    stored = intake.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
+    steps: Steps = {row["step_id"]: (row["article_id"], row["headline"]) for row in stored}
     for path in files.named("taxonomy.csv"):
         with intake.file(path):
             steps |= _read_taxonomy(path, intake)
@@ -31,16 +32,14 @@ def import_htstep(files: Files, intake: Intake) -> None:
     for path in files.named("video_splits.json"):
         with intake.file(path):
             splits |= _read_splits(path, intake)
-    annotated: dict[str, dict[str, Any]] = {}
+    videos: dict[str, dict[str, Any]] = {video_id: {"split": split} for video_id, split in splits.items()}
     for path in files.named("annotations.json"):
         with intake.file(path):
-            for entry in read_json(path, intake):
+            for entry in read_json(path, intake.rows_of("annotations")):
                 if video := _read_annotation(entry, path, steps, splits, intake):
-                    annotated[entry.key] = video
-    origin = next(iter([*files.named("video_splits.json"), *files.named("annotations.json")]), files.path)
-    for video_id in splits.keys() | annotated.keys():
-        video = {"split": splits.get(video_id)} | annotated.get(video_id, {})
-        if intake.new("videos", PARTITION, (video_id, video.get("task_id") or ""), origin):
+                    videos[entry.key] = video
+    for video_id, video in videos.items():
+        if intake.new("videos", PARTITION, video_id, files.path):
             intake.keep("videos", PARTITION, [{"video_id": video_id} | video])
 
 
@@ -48,19 +47,15 @@ def _read_taxonomy(path: Path, intake: Intake) -> Steps:
     columns = ("global_step_index", "activity", "step_index", "variation", "headline", "paragraph")
     articles: dict[str, list[tuple[int, dict[str, str]]]] = {}
     steps: Steps = {}
-    for line, raw in read_csv(path, columns, intake):
+    rejects = intake.rows_of("steps")
+    for line, raw in read_csv(path, columns, rejects):
         row = {name: clean(value) for name, value in raw.items()}
-        step = row["global_step_index"]
-        if not (step.isdigit() and row["step_index"].isdigit() and row["activity"] and row["headline"]):
-            intake.reject(
-                step or f"line {line}",
-                "malformed step",
-                f"index, activity and headline are needed: {row}"[:500],
-                path,
-                line,
-            )
+        step, indices = row["global_step_index"], (row["global_step_index"], row["step_index"])
+        if None in map(whole_number, indices) or not row["activity"] or not row["headline"]:
+            detail = f"two indices, an activity and a headline are needed: {row}"
+            rejects.reject(step or f"line {line}", "malformed step", detail, path, line)
         elif step in steps:
-            intake.reject(step, "duplicate id", "global_step_index: the first one was kept", path, line)
+            rejects.reject(step, "duplicate id", "global_step_index: the first one was kept", path, line)
         else:
             article = article_id(SOURCE, "/".join(_activity(row)))
             steps[step] = (article, row["headline"])
@@ -70,8 +65,9 @@ def _read_taxonomy(path: Path, intake: Intake) -> Steps:
     return steps
 
 
-def _activity(row: dict[str, str]) -> list[str]:
-    return [row["activity"]] + ([row["variation"]] if row["variation"] not in ("", "none") else [])
+def _activity(row: dict[str, Any]) -> list[str]:
+    variation = str(row.get("variation") or "none")
+    return [row["activity"]] + ([variation] if variation != "none" else [])
 
 
 def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: Path, intake: Intake) -> None:
@@ -88,14 +84,18 @@ def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: 
 
 def _read_splits(path: Path, intake: Intake) -> dict[str, str]:
     splits: dict[str, str] = {}
-    for split, videos, line in read_json(path, intake):
-        if not isinstance(videos, list) or not all(isinstance(video, str) and video for video in videos):
-            intake.reject(split, "malformed split", "a list of video ids is expected", path, line)
+    rejects = intake.rows_of("videos")
+    for split, videos, line, _ in read_json(path, rejects):
+        if not isinstance(videos, list):
+            rejects.reject(split, "malformed split", "a list of video ids is expected", path, line)
             continue
         for video in videos:
-            if video in splits:
-                intake.reject(video, "duplicate id", f"in the splits {splits[video]} and {split}", path, line)
-            splits.setdefault(video, split)
+            if not isinstance(video, str) or not video:
+                rejects.reject(str(video), "empty id", f"a video id is expected in the split {split}", path, line)
+            elif video in splits:
+                rejects.reject(video, "duplicate id", f"in the splits {splits[video]} and {split}", path, line)
+            else:
+                splits[video] = split
     return splits
 
 
@@ -103,11 +103,10 @@ def _read_annotation(
     entry: Entry, path: Path, steps: Steps, splits: dict[str, str], intake: Intake
 ) -> dict[str, Any] | None:
     """Keep a video's segments; returns what they say about the video."""
-    value = entry.value
+    value, rejects = entry.value, intake.rows_of("annotations")
     if not isinstance(value, dict) or not isinstance(value.get("annotations"), list):
-        intake.reject(
-            entry.key, "wrong columns", "an object with subset, activity and annotations is expected", path, entry.line
-        )
+        detail = "an object with subset, activity and annotations is expected"
+        rejects.reject(entry.key, "wrong columns", detail, path, entry.line)
         return None
     split = str(value.get("subset") or splits.get(entry.key) or "unknown")
     rows: list[tuple[int | None, dict[str, Any]]] = []
@@ -116,12 +115,13 @@ def _read_annotation(
         step = str(piece.get("id")) if isinstance(piece, dict) else ""
         segment = piece.get("segment") if isinstance(piece, dict) else None
         if step not in steps:
-            intake.reject(entry.key, "unknown step", f"the taxonomy has no step {step!r}", path, entry.line)
+            rejects.reject(entry.key, "unknown step", f"the taxonomy has no step {step!r}", path, entry.line)
         elif not isinstance(segment, list) or len(segment) != 2:
-            intake.reject(entry.key, "malformed segment", f"[start, end] is expected, not {segment}", path, entry.line)
+            rejects.reject(entry.key, "malformed segment", f"[start, end] is expected, not {segment}", path, entry.line)
         else:
             task, headline = steps[step]
             rows.append((entry.line, segment_row(entry.key, task, step, headline, segment[0], segment[1], split)))
     keep_segments(rows, SOURCE, path, intake)
-    duration = number(value.get("duration"))
-    return {"task_id": task, "split": split, "duration_s": duration if duration > 0 else None}
+    if task is None and isinstance(value.get("activity"), str):
+        task = article_id(SOURCE, "/".join(_activity(value)))
+    return {"task_id": task, "split": split, "duration_s": duration(value.get("duration"))}

@@ -5,7 +5,6 @@ is tried up to where it seems to end; if that does not parse, its brackets are c
 within its brackets is rejected and reading goes on; a file that is cut off gives all entries before the cut.
 """
 
-import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -29,11 +28,12 @@ _BLANK = re.compile(rb"\s*")
 
 
 class Entry(NamedTuple):
-    """One entry, and the line where its value begins."""
+    """One entry, the line where its value begins, and the bytes it takes in the file."""
 
     key: str
     value: Any
     line: int
+    num_bytes: int
 
 
 def read_json(path: Path, rejects: Rejects) -> Iterator[Entry]:
@@ -47,12 +47,10 @@ class _Window:
 
     def __init__(self, path: Path, file: BinaryIO, rejects: Rejects) -> None:
         self._path, self._file, self._rejects = path, file, rejects
-        self._bytes, self._place, self._line = b"", 0, 1
+        self._bytes, self._place, self._line, self._read = b"", 0, 1, 0
 
     def entries(self) -> Iterator[Entry]:
         """All entries, then nothing, or a BadFile that says where the file stops to make sense."""
-        self._more()
-        self._bytes = self._bytes.removeprefix(codecs.BOM_UTF8)
         first = self._next()
         if first is None:
             raise BadFile("empty file", f"{self._path} is empty; a JSON object is expected")
@@ -60,18 +58,27 @@ class _Window:
             raise BadFile("not a JSON object", f"{self._path} does not begin with {{: an object of ids is expected", 1)
         self._advance(self._place + 1)
         end = self._next()
+        if end == "}":
+            self._advance(self._place + 1)
         while end != "}":
             key = self._key()
-            line = self._line
+            line, begin = self._line, self._read - len(self._bytes) + self._place
             try:
-                yield Entry(orjson.loads(b'"' + key + b'"'), self._value(), line)
-            except (orjson.JSONDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-                name = key.decode(errors="replace")
+                value = self._value()
+                name = orjson.loads(b'"' + key + b'"')
+            except (ValueError, RecursionError) as error:
+                if isinstance(error, BadFile):
+                    raise
+                name = key[:200].decode(errors="replace")
                 self._rejects.reject(name, "malformed JSON", f"the entry cannot be read: {error}", self._path, line)
+            else:
+                yield Entry(name, value, line, self._read - len(self._bytes) + self._place - begin)
             end = self._next()
             if end not in (",", "}"):
-                raise self._broken(f"a comma is expected after the entry {key.decode(errors='replace')!r}")
+                raise self._broken(f"a comma is expected after the entry {key[:200].decode(errors='replace')!r}")
             self._advance(self._place + 1)
+        if self._next() is not None:
+            raise self._broken("something follows the object's end: one object is expected, not one a line")
 
     def _key(self) -> bytes:
         if self._next() != '"':
@@ -145,6 +152,7 @@ class _Window:
         rest = self._bytes[self._place :]
         piece = self._file.read(max(CHUNK, len(rest)))
         self._bytes, self._place = rest + piece, 0
+        self._read += len(piece)
         return bool(piece)
 
     def _broken(self, detail: str) -> BadFile:

@@ -4,6 +4,7 @@ A sentence is rejected if its text is empty or its times are not numbers, negati
 its video is kept. The rows of a video are its sentences in the order of their starts.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tasks.importers.captions import Cue, sentences_of
 from tasks.importers.intake import Admission, Intake
 from tasks.importers.text_files import LONGEST_TEXT, clean
 
 SENTENCES_AT_ONCE = 100_000
+BYTES_AT_ONCE = 64 << 20
+LONGEST_TIME_S = 1e6
 Floats = npt.NDArray[np.float64]
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 class Narrations:
@@ -29,30 +34,59 @@ class Narrations:
 
     def _clear(self) -> None:
         self._videos: list[tuple[str, int | None]] = []
+        self._num_bytes = 0
         self._is_new: list[bool] = []
         self._lengths: list[int] = []
         self._texts: list[str] = []
         self._starts: list[float] = []
         self._ends: list[float] = []
 
-    def add(self, video_id: str, texts: Any, starts: Any, ends: Any, line: int | None = None) -> None:
-        """The sentences of one video, as three lists of one length."""
+    def add(
+        self,
+        video_id: str,
+        texts: Any,
+        starts: Any,
+        ends: Any,
+        line: int | None = None,
+        num_bytes: int = 0,
+        are_captions: bool = False,
+    ) -> None:
+        """The sentences of one video, as three lists of one length; or its captions, to be made into sentences."""
         lists = (texts, starts, ends)
         if not all(isinstance(values, list) for values in lists) or len({len(values) for values in lists}) != 1:
             detail = "text, start and end must be three lists of one length"
-            self._intake.reject(video_id, "lists of different lengths", detail, self._file, line)
+            longest = max((len(values) for values in lists if isinstance(values, list)), default=1)
+            rejects = self._intake.rows_of("narrations")
+            rejects.reject(video_id, "lists of different lengths", detail, self._file, line, rows=longest)
             return
         admission = self._intake.admit("narrations", self._partition, video_id, self._file, line, rows=len(texts))
         if admission is Admission.REFUSED:
             return
+        if are_captions:
+            texts, starts, ends = self._sentences(video_id, texts, starts, ends, line)
         self._videos.append((video_id, line))
         self._is_new.append(admission is Admission.NEW)
         self._lengths.append(len(texts))
         self._texts += texts
         self._starts += starts
         self._ends += ends
-        if len(self._texts) >= SENTENCES_AT_ONCE:
+        self._num_bytes += num_bytes
+        if len(self._texts) >= SENTENCES_AT_ONCE or self._num_bytes >= BYTES_AT_ONCE:
             self.close()
+
+    def _sentences(
+        self, video_id: str, texts: list[Any], starts: list[Any], ends: list[Any], line: int | None
+    ) -> tuple[list[str], list[float], list[float]]:
+        cues = []
+        for place, (text, start, end) in enumerate(zip(texts, starts, ends, strict=True)):
+            start_s, end_s, words = number(start), number(end), clean(text) if isinstance(text, str) else ""
+            if problem := time_problem(start_s, end_s) or (None if words else "empty text"):
+                detail = f"caption {place}, from {start} to {end}: {str(text)[:200]}"
+                self._intake.reject(video_id, problem, detail, self._file, line)
+            else:
+                cues.append(Cue(start_s, end_s, (words,), line or 0))
+        sentences = sentences_of(cues)
+        return [s.text for s in sentences], [s.start_s for s in sentences], [s.end_s for s in sentences]
 
     def close(self) -> None:
         """Check what was collected, and keep what is good."""
@@ -63,7 +97,9 @@ class Narrations:
         good = self._good(text, start_s, end_s)
         if not good.all():
             self._reject(np.flatnonzero(~good), owner, text, start_s, end_s)
-        good &= np.repeat(self._is_new, self._lengths)
+        is_new = np.repeat(self._is_new, self._lengths)
+        self._intake.summary.present["narrations"] += int((good & ~is_new).sum())
+        good &= is_new
         if not good.all():
             text, start_s, end_s, owner = text.filter(pa.array(good)), start_s[good], end_s[good], owner[good]
         if ((start_s[1:] < start_s[:-1]) & (owner[1:] == owner[:-1])).any():
@@ -87,7 +123,7 @@ class Narrations:
     def _good(self, text: pa.Array, start_s: Floats, end_s: Floats) -> npt.NDArray[np.bool_]:
         lengths = np.diff(_offsets(text))
         with np.errstate(invalid="ignore"):
-            times = (start_s >= 0) & (end_s >= start_s) & np.isfinite(end_s)
+            times = (start_s >= 0) & (end_s >= start_s) & (end_s <= LONGEST_TIME_S)
         return times & (lengths > 0) & (lengths <= LONGEST_TEXT)
 
     def _reject(
@@ -115,17 +151,25 @@ def time_problem(start_s: float, end_s: float) -> str | None:
         return "time is not a number"
     if start_s < 0 or end_s < 0:
         return "negative time"
-    return "end before start" if end_s < start_s else None
+    if end_s < start_s:
+        return "end before start"
+    return "time too large" if end_s > LONGEST_TIME_S else None
 
 
 def number(value: Any) -> float:
     """A number given as a number or as text; NaN for anything else."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value.strip())):
         return float("nan")
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
+
+
+def duration(value: Any) -> float | None:
+    """A length in seconds; None where it is unknown or makes no sense."""
+    seconds = number(value)
+    return seconds if 0 < seconds <= LONGEST_TIME_S else None
 
 
 def _numbers(values: Sequence[Any]) -> Floats:
@@ -142,10 +186,7 @@ def _strings(values: Sequence[Any]) -> pa.Array:
         if text.null_count:
             raise TypeError
     except (pa.ArrowException, TypeError, UnicodeError):
-        return pa.array(
-            [clean(value.encode(errors="replace").decode()) if isinstance(value, str) else "" for value in values],
-            pa.string(),
-        )
+        return pa.array([clean(value) if isinstance(value, str) else "" for value in values], pa.string())
     dirty = _dirty(text)
     if not len(dirty):
         return text

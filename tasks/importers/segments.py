@@ -43,5 +43,4 @@ def keep_segments(rows: list[tuple[int | None, dict[str, Any]]], benchmark: str,
             intake.reject(row["video_id"], problem, detail, file, line)
         else:
             good.append(row)
-    if admission is Admission.NEW:
-        intake.keep("annotations", partition, good)
+    intake.keep_or_count(admission, "annotations", partition, good)

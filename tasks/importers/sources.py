@@ -11,7 +11,8 @@ from pathlib import Path
 from storage import Store
 from tasks.importers import crosstask, features, howto100m, htm_align, htstep, videos, wikihow, youwikihow
 from tasks.importers.files import Files
-from tasks.importers.intake import Intake, Summary
+from tasks.importers.intake import Intake
+from tasks.importers.summary import Summary
 from tasks.job import Job
 
 
@@ -23,8 +24,6 @@ class Options:
     """features: the network's name (default: the folder's name)."""
     upload: bool = False
     """videos: copy the files into the store."""
-    replace: bool = False
-    """Put this in the place of what the source brought before."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,15 @@ def _plain(read: Callable[[Files, Intake], None]) -> Callable[[Files, Intake, St
     return lambda files, intake, store, options: read(files, intake)
 
 
+def _backbone(files: Files, options: Options) -> str:
+    folder = files.path if files.path.is_dir() else files.path.parent
+    return options.backbone or folder.name
+
+
 def _read_features(files: Files, intake: Intake, store: Store, options: Options) -> None:
-    backbone = options.backbone or files.path.resolve().name
+    backbone = _backbone(files, options)
     known = store.table("features").snapshot().where(backbone=backbone)
-    vectors = known.dataset().head(1, columns=["vector"])["vector"] if known.shards and not options.replace else []
+    vectors = known.dataset().head(1, columns=["vector"])["vector"] if known.shards else []
     features.import_features(files, intake, backbone, width=len(vectors[0].as_py()) // 2 if len(vectors) else None)
 
 
@@ -80,11 +84,40 @@ def import_source(
         raise ValueError(f"there is no source {name!r}; the sources are {', '.join(SOURCES)}")
     options = options or Options()
     files = Files(path)
-    with Intake(store, run_id, name, path, on_progress, options.replace) as intake:
+    backbone = _backbone(files, options) if name == "features" else ""
+    with Intake(store, run_id, name, path, backbone, on_progress) as intake:
+        for problem in files.problems:
+            intake.reject(str(problem.filename), "folder cannot be read", str(problem), Path(problem.filename))
+            intake.summary.damaged.append(str(problem))
         SOURCES[name].read(files, intake, store, options)
-    if not intake.summary.num_files:
+    if not intake.summary.num_files and not files.problems:
         raise ValueError(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
     return intake.summary
+
+
+def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[str, int]:
+    """Take out what a source has brought, so that it can be imported anew; returns the rows taken out, by table.
+
+    Older versions of the tables keep them until `vina gc`.
+    """
+    if name == "features":
+        if not backbone:
+            raise ValueError("name the features to forget with --backbone")
+        places = {"features": [{"backbone": backbone}]}
+    else:
+        origins = [name, youwikihow.BENCHMARK] if name == "youwikihow" else [name]
+        places = {
+            table: [{"source": origin} for origin in origins] for table in ("videos", "narrations", "articles", "steps")
+        }
+        places["annotations"] = [{"benchmark": origin} for origin in origins]
+    taken: dict[str, int] = {}
+    for table, partitions in places.items():
+        for partition in partitions:
+            rows = store.table(table).snapshot().where(**partition).num_rows
+            if rows:
+                store.table(table).retire(partition)
+                taken[table] = taken.get(table, 0) + rows
+    return taken
 
 
 def import_corpus(job: Job) -> str:
@@ -99,26 +132,17 @@ def import_corpus(job: Job) -> str:
         raise ValueError(
             f"{corpus} has none of the folders {', '.join(SOURCES)}: `vina demo {corpus}` makes an example"
         )
-    store = Store(job.store)
-    lines = [line for name, place in found for line in summary_lines(import_source(store, job.run_id, name, place))]
-    return "\n".join(["", *lines, *missing_lines(store)])
-
-
-def summary_lines(summary: Summary) -> list[str]:
-    """What an import did, for people."""
-    lines = [f"{summary.source} from {summary.path}"]
-    for table in summary.read | summary.kept:
-        present = (
-            f", {summary.present[table]:,} were there already and stay (--replace takes these)"
-            if summary.present[table]
-            else ""
+    store, lines = Store(job.store), [""]
+    for name, place in found:
+        if any(place.rglob("*")):
+            lines += import_source(store, job.run_id, name, place).lines()
+        else:
+            lines.append(f"{place} is empty")
+    if any(path.is_file() for path in (corpus / "features").glob("*")):
+        lines.append(
+            f"{corpus / 'features'} has files of its own: not imported; put them in a folder named by their network"
         )
-        unit = "videos" if table == "features" else "rows"
-        lines.append(f"  {table}: {summary.read[table]:,} {unit} read, {summary.kept[table]:,} kept{present}")
-    lines += [f"  rejected, {reason}: {count:,}" for reason, count in summary.rejected.most_common()]
-    lines += [f"  note: {note}" for note in summary.notes]
-    lines += [f"  NOT READ TO ITS END: {detail}" for detail in summary.damaged[:10]]
-    return lines
+    return "\n".join([*lines, *missing_lines(store)])
 
 
 def missing_lines(store: Store) -> list[str]:

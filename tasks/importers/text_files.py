@@ -1,8 +1,8 @@
 """Reading other people's text files line by line and CSV files record by record, in constant memory.
 
 A byte-order mark, Windows line ends and HTML entities are taken as they come. What cannot be read is rejected with its
-file and line, and the rest is read on: a line that is too long or not UTF-8, a record with too few cells, a quote that
-never closes. `BadFile` means that the rest of a file cannot be read at all.
+file and line, and the rest is read on: a line that is too long or not UTF-8, a record with too few or too many cells, a
+quote that is never closed, or closed in the middle of a cell. `BadFile` means that the rest cannot be read at all.
 """
 
 import codecs
@@ -11,21 +11,21 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 LONGEST_RECORD = 4 << 20
 """Bytes of a line or CSV record."""
 CHUNK = 8 << 20
 LONGEST_TEXT = 10_000
 """Bytes of a sentence or a headline."""
-
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 csv.field_size_limit(LONGEST_RECORD)
 
 
 class BadFile(ValueError):
-    """The rest of this file cannot be read; `line` is where it ends to make sense."""
+    """The rest of this file cannot be read; `line` is where it ceases to make sense."""
 
     def __init__(self, reason: str, detail: str, line: int | None = None) -> None:
         super().__init__(detail)
@@ -40,18 +40,30 @@ class Rejects(Protocol):
 
 
 def clean(text: str) -> str:
-    """One line of plain text: entities decoded, white space and control characters run together."""
-    return _SPACES.sub(" ", html.unescape(text)).strip()
+    """One line of plain text: entities decoded, white space run together, half characters replaced."""
+    plain = text if text.isascii() else text.encode(errors="replace").decode()
+    return _SPACES.sub(" ", html.unescape(plain)).strip()
+
+
+def whole_number(text: str) -> int | None:
+    """A number of up to nine plain digits; None for anything else."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading; a BadFile says what is in the way."""
+    """Open a file of UTF-8 text for reading, behind its byte-order mark; a BadFile says what is in the way."""
     if path.is_dir():
         raise BadFile("a folder in place of a file", f"{path} is a folder; a file is expected there")
     try:
-        return path.open("rb")
+        file = path.open("rb")
     except OSError as error:
         raise BadFile("file cannot be opened", f"{path}: {error.strerror}") from error
+    start = file.read(4096)
+    if start.startswith(_WIDE) or b"\0" in start:
+        file.close()
+        raise BadFile("not UTF-8", f"{path} is not UTF-8 text: convert it, e.g. with `iconv -f UTF-16 -t UTF-8`", 1)
+    file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
+    return file
 
 
 def read_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, str]]:
@@ -60,13 +72,13 @@ def read_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, str]]:
         number = 0
         while line := file.readline(LONGEST_RECORD):
             number += 1
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
             if len(line) == LONGEST_RECORD and not line.endswith(b"\n"):
                 size = len(line) + _skip_line(file)
                 detail = f"{size:,} bytes; {LONGEST_RECORD:,} is the most"
                 rejects.reject(f"line {number}", "line too long", detail, path, number)
                 continue
+            if b"\r" in line.rstrip(b"\r\n") and number == 1:
+                raise BadFile("line ends", f"{path} has the line ends of an old Macintosh: convert it to Unix ones", 1)
             try:
                 yield number, line.decode().rstrip("\r\n")
             except UnicodeDecodeError as error:
@@ -82,67 +94,88 @@ def _skip_line(file: BinaryIO) -> int:
     return size
 
 
-def read_csv(
-    path: Path, columns: Sequence[str], rejects: Rejects, *, header: bool = True, delimiter: str = ","
+def read_table(
+    path: Path, columns: Sequence[str], rejects: Rejects, delimiter: Literal[",", "\t"] = ","
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """The records of a CSV file with the line each begins at. Columns are found by name, or by place if no header.
-
-    Other columns than the named ones are ignored. A quote that never closes costs its own line only.
-    """
-    places: dict[str, int] | None = None if header else {name: place for place, name in enumerate(columns)}
+    """The rows of a file without a header, one a line, with exactly these columns. Tabs separate without quotes."""
     is_empty = True
-    for number, record in _csv_records(path, rejects, delimiter):
-        if not any(record):
+    for number, text in read_lines(path, rejects):
+        if not text.strip():
             continue
         is_empty = False
-        if places is None:
-            places = _places(path, columns, record)
+        try:
+            (cells,) = [text.split("\t")] if delimiter == "\t" else csv.reader([text], strict=True)
+        except csv.Error as error:
+            rejects.reject(f"line {number}", "malformed CSV", f"{error}: {text[:200]}", path, number)
             continue
-        if len(record) <= max(places.values()):
-            detail = f"{len(record)} cells; {max(places.values()) + 1} are needed"
-            rejects.reject(f"line {number}", "too few cells", detail, path, number)
-            continue
-        yield number, {name: record[place] for name, place in places.items()}
+        if len(cells) == len(columns):
+            yield number, dict(zip(columns, cells, strict=True))
+        else:
+            _reject_cells(cells, len(columns), path, number, rejects)
     if is_empty:
         raise BadFile("empty file", f"{path} is empty; the columns {', '.join(columns)} are expected")
 
 
-def _places(path: Path, columns: Sequence[str], record: list[str]) -> dict[str, int]:
-    names = [name.strip() for name in record]
-    if missing := [name for name in columns if name not in names]:
-        raise BadFile(
-            "wrong columns",
-            f"{path} has no column {', '.join(missing)}; its columns are {', '.join(names)[:200]}",
-            1,
-        )
-    return {name: names.index(name) for name in columns}
+def read_csv(path: Path, columns: Sequence[str], rejects: Rejects) -> Iterator[tuple[int, dict[str, str]]]:
+    """The named columns of a CSV file with a header, with the line where each record begins. Cells may have lines."""
+    header: list[str] | None = None
+    for number, record in _csv_records(path, rejects):
+        if not any(record):
+            continue
+        if header is None:
+            header = [name.strip() for name in record]
+            if missing := [name for name in columns if name not in header]:
+                names = ", ".join(header)[:200]
+                problem = f"{path} has no column {', '.join(missing)}; its columns are {names}"
+                raise BadFile("wrong columns", problem, number)
+        elif len(record) == len(header):
+            yield number, {name: record[header.index(name)] for name in columns}
+        else:
+            _reject_cells(record, len(header), path, number, rejects)
+    if header is None:
+        raise BadFile("empty file", f"{path} is empty; a header with {', '.join(columns)} is expected")
 
 
-def _csv_records(path: Path, rejects: Rejects, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Physical lines are joined while a quote is open. One that stays open gives its first line to the rejects."""
+def _reject_cells(cells: list[str], expected: int, path: Path, number: int, rejects: Rejects) -> None:
+    reason = "too few cells" if len(cells) < expected else "too many cells"
+    detail = f"{len(cells)} cells, {expected} are expected: {cells}"[:500]
+    rejects.reject(f"line {number}", reason, detail, path, number)
+
+
+def _csv_records(path: Path, rejects: Rejects) -> Iterator[tuple[int, list[str]]]:
+    """Lines are joined while a quote is open. If that makes no sense, the first is rejected and the rest read again."""
     lines = read_lines(path, rejects)
     again: list[tuple[int, str]] = []
     while True:
         held: list[tuple[int, str]] = []
         size, is_open = 0, False
-        while not held or is_open:
+        while not held or (is_open and size <= LONGEST_RECORD):
             following = again.pop() if again else next(lines, None)
-            if following is None or size > LONGEST_RECORD:
-                if following is not None:
-                    again.append(following)
+            if following is None:
                 break
             held.append(following)
-            size += len(following[1])
+            size += len(following[1]) + 1
             is_open ^= following[1].count('"') % 2 == 1
+            if is_open and len(held) == 1:  # a quote inside a cell opens nothing
+                is_open = _parse_record(following[1]) is None
         if not held:
             return
-        number = held[0][0]
-        if is_open:
-            rejects.reject(f"line {number}", "quote never closed", held[0][1][:200], path, number)
+        number, first = held[0]
+        record = _parse_record("\n".join(text for _, text in held))
+        if record is None:
+            reason = "quote never closed" if is_open else "malformed CSV"
+            rejects.reject(f"line {number}", reason, first[:200], path, number)
             again.extend(reversed(held[1:]))
-            continue
-        try:
-            for record in csv.reader(["\n".join(text for _, text in held)], delimiter=delimiter):
-                yield number, record
-        except csv.Error as error:
-            rejects.reject(f"line {number}", "malformed CSV", str(error), path, number)
+        else:
+            yield number, record
+
+
+def _parse_record(text: str) -> list[str] | None:
+    """The cells of one record; None if it is none, or not whole."""
+    if not text:
+        return []
+    try:
+        (record,) = csv.reader([text], strict=True)
+    except (csv.Error, ValueError):
+        return None
+    return record

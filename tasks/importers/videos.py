@@ -4,8 +4,10 @@ The video's id is NAME. Captions without a file, and files without captions, are
 copied into the store, where workers on other machines find them; otherwise `videos.uri` is the file's place here.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import av
 
@@ -19,6 +21,7 @@ SOURCE = "videos"
 PARTITION = {"source": SOURCE}
 MEDIA = (".mp4", ".webm", ".mkv", ".mov", ".avi", ".m4v")
 CAPTIONS = (".srt", ".vtt")
+_LANGUAGE = re.compile(r"(.+)\.([a-z]{2}(?:-[A-Za-z0-9]{2,8})*)")
 EXPECTED = f"files ending in {', '.join(MEDIA + CAPTIONS)}"
 
 
@@ -27,19 +30,23 @@ def import_videos(files: Files, intake: Intake, upload: Callable[[str, Path], st
     for path in files.ending(*MEDIA):
         with intake.file(path, one_item=True):
             _keep_video(path, intake, upload)
-    for path in files.ending(*CAPTIONS):
+    for path in sorted(files.ending(*CAPTIONS), key=_language_order):
         with intake.file(path, one_item=True):
             narrations = Narrations(intake, SOURCE, path)
-            sentences = sentences_of(read_cues(path, intake))
+            sentences = sentences_of(read_cues(path, intake.rows_of("narrations")))
             texts, starts, ends = (list(column) for column in zip(*sentences, strict=True))
-            narrations.add(_caption_id(path), texts, starts, ends)
+            narrations.add(_split_language(path)[0], texts, starts, ends)
             narrations.close()
 
 
 def _keep_video(path: Path, intake: Intake, upload: Callable[[str, Path], str] | None) -> None:
-    duration_s = probe_duration_s(path)
-    if intake.new("videos", PARTITION, (path.stem, ""), path):
-        uri = upload(f"videos/{path.name}", path) if upload else str(path.resolve())
+    try:
+        duration_s = probe_duration_s(path)
+    except BadFile:
+        intake.summary.read["videos"] += 1
+        raise
+    if intake.new("videos", PARTITION, path.stem, path):
+        uri = upload(f"videos/{quote(path.name)}", path) if upload else str(path.resolve())
         intake.keep("videos", PARTITION, [{"video_id": path.stem, "duration_s": duration_s, "uri": uri}])
 
 
@@ -59,8 +66,13 @@ def probe_duration_s(path: Path) -> float | None:
         raise BadFile("not a video", f"{path} cannot be opened as a video: {error}") from error
 
 
-def _caption_id(path: Path) -> str:
-    """NAME of NAME.srt, and of NAME.en.vtt if there is a language in the name."""
-    stem = Path(path.stem)
-    is_language = 2 <= len(stem.suffix.lstrip(".").split("-")[0]) <= 3 and stem.suffix[1:].replace("-", "").isalpha()
-    return stem.stem if is_language else path.stem
+def _split_language(path: Path) -> tuple[str, str]:
+    """NAME and `en` of NAME.en.vtt; NAME and nothing of NAME.srt."""
+    found = _LANGUAGE.fullmatch(path.stem)
+    return (found[1], found[2]) if found else (path.stem, "")
+
+
+def _language_order(path: Path) -> tuple[str, bool, bool, Path]:
+    """Of a video's captions those without a language come first, then English ones; the others are duplicates."""
+    name, language = _split_language(path)
+    return name, bool(language), not language.startswith("en"), path

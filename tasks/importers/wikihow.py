@@ -1,7 +1,7 @@
 """wikiHow's dumps: `wikihowAll.csv` (a row an article) and `wikihowSep.csv` (a row a step, with its explanation).
 
-Where an article is in both, the second is taken, for it says more. wikiHow has no ids in its dumps: an article's id is
-made of its title, as in wikiHow's own addresses, and its method number.
+Where an article is in both files of an import, the second is taken, for it says more. wikiHow has no ids in its dumps:
+an article's id is made of its title, as in wikiHow's own addresses, and its method number.
 """
 
 from collections.abc import Iterator
@@ -30,29 +30,32 @@ def import_wikihow(files: Files, intake: Intake) -> None:
     for path in files.named("wikihowSep*.csv"):
         with intake.file(path):
             for line, title, steps in _by_step(path, intake):
-                taken.add(_keep(title, steps, path, line, intake))
+                if _keep(title, steps, path, line, intake):
+                    taken.add(_own_id(title))
     for path in files.named("wikihowAll*.csv"):
         with intake.file(path):
-            for line, row in read_csv(path, ("headline", "title"), intake):
+            for line, row in read_csv(path, ("headline", "title"), intake.rows_of("articles")):
                 if _own_id(row["title"]) not in taken:
                     _keep(row["title"], _headlines(row["headline"]), path, line, intake)
 
 
 def _by_step(path: Path, intake: Intake) -> Iterator[tuple[int, str, list[_Step]]]:
     """The rows of one article follow each other."""
-    rows = read_csv(path, ("headline", "text", "title"), intake)
-    for title, group in groupby(rows, key=lambda item: item[1]["title"]):
+    rejects = intake.rows_of("steps")
+    rows = read_csv(path, ("headline", "text", "title"), rejects)
+    for title, group in groupby(rows, key=lambda item: clean(item[1]["title"])):
+        if not title:
+            for line, row in group:
+                rejects.reject(f"line {line}", "empty or overlong title", str(row)[:500], path, line)
+            continue
         members = list(group)
-        yield (
-            members[0][0],
-            title,
-            [_Step(_headline(row["headline"]), clean(row["text"]) or None) for _, row in members],
-        )
+        steps = [_Step(_headline(row["headline"]), clean(row["text"]) or None) for _, row in members]
+        yield members[0][0], title, steps
 
 
 def _headlines(cell: str) -> list[_Step]:
     """One step a line; lines end in `.,` or `,`."""
-    return [_Step(headline, None) for line in cell.splitlines() if (headline := _headline(line))]
+    return [_Step(headline, None) for line in cell.split("\n") if (headline := _headline(line))]
 
 
 def _headline(line: str) -> str:
@@ -64,17 +67,22 @@ def _own_id(title: str) -> str:
     return "-".join(name.split()) + (f"-method-{variation}" if variation else "")
 
 
-def _keep(title: str, steps: list[_Step], path: Path, line: int, intake: Intake) -> str:
+def _keep(title: str, steps: list[_Step], path: Path, line: int, intake: Intake) -> bool:
+    """Keep an article, unless there is something wrong with it as a whole."""
     own_id, (name, variation) = _own_id(title), split_title(title)
     good = [step for step in steps if 0 < len(step.headline) <= LONGEST_TEXT]
-    if len(good) < len(steps):
-        intake.reject(title, "empty or overlong headline", f"{len(steps) - len(good)} of {len(steps)}", path, line)
     if not name or len(name) > LONGEST_TITLE:
-        intake.reject(title[:200] or f"line {line}", "empty or overlong title", title[:200], path, line)
-    elif not good:
-        intake.reject(title, "no steps", "the article has no headline", path, line)
-    else:
-        article = {"article_id": article_id(SOURCE, own_id), "title": name, "variation": variation}
-        rows = [{"step_id": str(row), **step._asdict()} for row, step in enumerate(good)]
-        intake.keep_article(SOURCE, article, rows, path, line)
-    return own_id
+        rejects = intake.rows_of("articles")
+        rejects.reject(title[:200] or f"line {line}", "empty or overlong title", title[:200], path, line)
+        return False
+    if len(good) < len(steps):
+        detail = f"{len(steps) - len(good)} of {len(steps)} headlines"
+        rejects = intake.rows_of("steps")
+        rejects.reject(title, "empty or overlong headline", detail, path, line, rows=len(steps) - len(good))
+    if not good:
+        intake.rows_of("articles").reject(title, "no steps", "the article has no headline", path, line)
+        return False
+    article = {"article_id": article_id(SOURCE, own_id), "title": name, "variation": variation}
+    rows = [{"step_id": str(row), **step._asdict()} for row, step in enumerate(good)]
+    intake.keep_article(SOURCE, article, rows, path, line)
+    return True

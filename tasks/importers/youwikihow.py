@@ -6,16 +6,15 @@ Three tasks are not part of the benchmark: their split is `excluded`. The releas
 is not read here: the message that refuses it says how to turn it into JSON.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files, article_id, split_title
 from tasks.importers.intake import Intake
 from tasks.importers.json_entries import Entry, read_json
-from tasks.importers.narrations import number
+from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row
-from tasks.importers.text_files import BadFile, clean
+from tasks.importers.text_files import BadFile, clean, whole_number
 
 SOURCE, BENCHMARK = "youwikihow", "crosstask-articles"
 EXPECTED = "wikihow_data.json, crosstask_test.json"
@@ -31,21 +30,21 @@ def import_youwikihow(files: Files, intake: Intake) -> None:
             raise BadFile("pickle is not read", f"{path}: if you trust it, {_CONVERT} {path.name} {target}")
     for path in files.named("*.json"):
         with intake.file(path):
-            for entry in read_json(path, intake):
+            for entry in read_json(path, intake.rows_of("articles")):
                 _read_task(entry, path, intake)
 
 
 def _read_task(entry: Entry, path: Path, intake: Intake) -> None:
-    value = entry.value
+    value, rejects = entry.value, intake.rows_of("articles")
     text = value.get("task_text") if isinstance(value, dict) else None
     headlines = text.get("simplified_headline_list") if isinstance(text, dict) else None
     if not isinstance(headlines, list) or not isinstance(value.get("task_full_name"), str):
         detail = "task_full_name and task_text.simplified_headline_list are expected"
-        intake.reject(entry.key, "wrong columns", detail, path, entry.line)
+        rejects.reject(entry.key, "wrong columns", detail, path, entry.line)
         return
-    steps = [clean(str(headline)) for headline in headlines]
+    steps = [clean(headline) if isinstance(headline, str) else "" for headline in headlines]
     if not all(steps):
-        intake.reject(entry.key, "empty headline", f"in {value['task_full_name']!r}", path, entry.line)
+        rejects.reject(entry.key, "empty headline", f"in {value['task_full_name']!r}", path, entry.line)
         return
     is_benchmark = "crosstask_annotations" in value
     source = BENCHMARK if is_benchmark else SOURCE
@@ -73,39 +72,39 @@ def _paragraphs(text: dict[str, Any]) -> dict[int, str]:
     for row, places in by_headline.items():
         listed = places if isinstance(places, list) else [places]
         chosen = [place for place in listed if isinstance(place, int) and 0 <= place < len(sentences)]
-        if str(row).isdigit() and chosen:
+        if whole_number(str(row)) is not None and chosen:
             found[int(row)] = clean(" ".join(str(sentences[place]) for place in chosen))
     return found
 
 
 def _keep_videos(entry: Entry, source: str, split: str | None, path: Path, intake: Intake) -> None:
     task, partition = article_id(source, entry.key), {"source": source}
-    durations = entry.value.get("video_duration")
+    listed, durations = entry.value.get("task_video") or [], entry.value.get("video_duration")
     durations = durations if isinstance(durations, dict) else {}
-    for video_id in entry.value.get("task_video") or []:
-        if not isinstance(video_id, str) or not video_id:
-            intake.reject(entry.key, "empty id", f"task_video holds {video_id!r}", path, entry.line)
+    for video_id in listed if isinstance(listed, list) else [listed]:
+        if not isinstance(video_id, str) or not video_id or not isinstance(listed, list):
+            detail = f"task_video, a list of video ids, holds {video_id!r}"
+            intake.rows_of("videos").reject(entry.key, "empty id", detail, path, entry.line)
         elif intake.new("videos", partition, (video_id, task), path, entry.line):
-            duration = number(durations.get(video_id))
             video = {"video_id": video_id, "task_id": task, "split": split}
-            intake.keep("videos", partition, [video | {"duration_s": duration if duration > 0 else None}])
+            intake.keep("videos", partition, [video | {"duration_s": duration(durations.get(video_id))}])
 
 
 def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, intake: Intake) -> None:
     mapping, annotations = entry.value.get("step2headline"), entry.value["crosstask_annotations"]
+    rejects = intake.rows_of("annotations")
     if not isinstance(mapping, list) or not isinstance(annotations, dict):
-        intake.reject(
-            entry.key, "wrong columns", "step2headline is expected beside crosstask_annotations", path, entry.line
-        )
+        detail = "step2headline is expected beside crosstask_annotations"
+        rejects.reject(entry.key, "wrong columns", detail, path, entry.line)
         return
     task = article_id(BENCHMARK, entry.key)
     for video_id, pieces in annotations.items():
         rows: list[tuple[int | None, dict[str, Any]]] = []
-        for piece in pieces if isinstance(pieces, list) else []:
+        for piece in pieces if isinstance(pieces, list) else [pieces]:
             headlines = _headlines_of(piece, mapping, len(steps))
             if headlines is None:
                 detail = f"{piece} in the task {entry.key}: its step or headline does not exist"
-                intake.reject(video_id, "unknown step", detail[:500], path, entry.line)
+                rejects.reject(video_id, "unknown step", detail, path, entry.line)
                 continue
             times = piece.get("step_s"), piece.get("step_e")
             shown: list[tuple[str | None, str]] = [(str(row), steps[row]) for row in headlines]
@@ -117,10 +116,10 @@ def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, in
 def _headlines_of(piece: Any, mapping: list[Any], num_headlines: int) -> list[int] | None:
     """The headlines of a segment's step, perhaps none; None if the segment does not make sense."""
     step = str(piece.get("step_id")) if isinstance(piece, dict) else ""
-    if not re.fullmatch(r"[1-9]\d{0,5}", step) or int(step) > len(mapping):
+    if not whole_number(step) or int(step) > len(mapping):
         return None
     names = str(mapping[int(step) - 1])
     if names == "_":
         return []
-    rows = [int(name) if name.isdigit() else num_headlines for name in names.split("/")]
+    rows = [num_headlines if (row := whole_number(name)) is None else row for name in names.split("/")]
     return rows if max(rows) < num_headlines else None

@@ -16,7 +16,7 @@ from flows.cli import _parser
 from storage import Store
 from tests.samples import commit_features, commit_votes, random_videos, video_ids
 
-COMMANDS = ("run", "import", "demo", "tables", "describe", "sql", "gc")
+COMMANDS = ("run", "import", "forget", "demo", "tables", "describe", "sql", "gc")
 
 
 def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -64,6 +64,9 @@ def test_a_demo_world_is_written_and_imported(tmp_path: Path) -> None:
     assert "missing: htstep annotations without features: 10" in answer.stdout
     summary = json.loads(vina("import", "htstep", f"{corpus}/htstep", "--store", store, "--json").stdout)
     assert summary["kept"] == {} and summary["present"]["videos"] == 10 and summary["run_id"]
+    forgotten = vina("forget", "htstep", "--store", store)
+    assert forgotten.returncode == 0 and "videos: 10 rows of htstep are forgotten" in forgotten.stdout
+    assert "nothing of htstep" in vina("forget", "htstep", "--store", store).stdout
     runs = vina("sql", "SELECT stages, state FROM runs", "--store", store, "--format", "json")
     assert json.loads(runs.stdout) == 2 * [{"stages": ["import"], "state": "completed"}]
 
@@ -85,6 +88,7 @@ def test_an_import_that_meets_a_damaged_file_says_so_and_fails(tmp_path: Path) -
     [
         (("import", "imagenet", "."), 2, "invalid choice: 'imagenet'"),
         (("import", "crosstask", "nowhere"), 1, "there is nothing at nowhere: name a file or a folder"),
+        (("forget", "features"), 1, "there is no store at"),
         (("demo", "x", "--set", "noise=1"), 1, "there is no knob 'noise'"),
         (("demo", "x", "--set", "noise"), 1, "KNOB=VALUE is expected"),
         (("demo", "x", "--seed", "-1"), 2, "'-1' is not a whole number"),
@@ -204,7 +208,7 @@ def test_a_reader_that_stops_reading_is_no_error(filled: str, command: str) -> N
         (("sql", "SELECT 1", "--format", "xml"), 2, "invalid choice"),
         (("sql", "SELECT 1", "--format", "csv", "--output", "/no/such/folder/x"), 1, "/no/such/folder/x"),
         (("sql", "--output", "x.csv"), 2, "--output goes with a query"),
-        (("gc", "--older-than", "-1"), 2, "whole number of hours"),
+        (("gc", "--older-than", "-1"), 2, "not a whole number"),
         (("run", "--stages", "fly"), 2, "no stage 'fly'; the stages are"),
         (("run", "--run-id", "a b"), 2, "use up to 64 letters"),
     ],

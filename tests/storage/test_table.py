@@ -110,6 +110,9 @@ def test_retire_takes_out_the_shards_of_another_cut(store: Store) -> None:
     assert store.table("votes").retire(MODEL, keep=["0"]) == ["1", "2"]
     assert video_ids(store) == ["mine", "v0"]
     assert store.table("votes").retire(MODEL, keep=["0"]) == []
+    assert store.table("votes").retire(MODEL, prefix="1") == [] and store.table("votes").retire(MODEL, prefix="0") == [
+        "0"
+    ]
 
 
 def test_a_failing_writer_leaves_the_table_as_it_was(store: Store) -> None:

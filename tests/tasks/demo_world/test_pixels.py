@@ -135,7 +135,7 @@ def test_looks_are_a_videos_own_and_can_be_switched_off() -> None:
 
 
 def test_the_object_stays_in_sight_however_strong_the_look() -> None:
-    world = world_of_looks(10)
+    world = world_of_looks(3)
     for number in range(6):
         stills = [
             drawn(world, script(world, ("cover", thing, 1 / FPS), number=number))[0] for thing in ("rice", "tile")

@@ -1,6 +1,7 @@
 """Rows that cannot be used, in every source: each is a reject with its reason and line, the rest is kept."""
 
 import json
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,16 @@ def test_howto100m_narrations(tmp_path: Path, bring: Import) -> None:
     assert all(line == 1 for _, _, line in rejects(tmp_path))
 
 
+def test_howto100m_raw_captions(tmp_path: Path, bring: Import) -> None:
+    captions = {"text": ["take an", "onion. and", "", "cut it"], "start": [0, 1, 2, 9], "end": [3, 5, 3, 2]}
+    summary = bring(
+        "howto100m", write(tmp_path / "raw_caption.json", {"v": captions, "w": {"text": 1, "start": 1, "end": 1}})
+    )
+    kept = [(row["row"], row["text"], row["start_s"], row["end_s"]) for row in rows(tmp_path, "narrations")]
+    assert [row[1] for row in kept] == ["take an onion.", "and"] and kept[0][3] <= kept[1][2]
+    assert dict(summary.rejected) == {"empty text": 1, "end before start": 1, "lists of different lengths": 1}
+
+
 def test_howto100m_metadata(tmp_path: Path, bring: Import) -> None:
     header = "video_id,category_1,category_2,rank,task_id\n"
     lines = [
@@ -93,6 +104,75 @@ def test_howto100m_metadata(tmp_path: Path, bring: Import) -> None:
     ]
     articles = [(row["title"], row["variation"]) for row in rows(tmp_path, "articles")]
     assert articles == [("Make Jello Shots", "1"), ("Install CS6", None)]
+
+
+def test_quotes_that_make_no_sense_cost_their_own_lines(tmp_path: Path, bring: Import) -> None:
+    header = "video_id,category_1,category_2,rank,task_id\n"
+    lines = [
+        "a,x,y,1,5",
+        'b,"open,y,1,5',
+        "c,x,y,1,5",
+        "d,x,y,1,5",
+        'e,"open,y,1,5',
+        "f,x,y,1,5",
+        'g,x"y,y,1,5',
+        "h,x,y,1,5",
+    ]
+    write(tmp_path / "d/HowTo100M_v1.csv", header + "\n".join(lines))
+    write(tmp_path / "d/task_ids.csv", '1\tMake a 12" Pizza\n2\tBoil\n3\t"Open\n4\tGood\n5\t"Open too\n')
+    summary = bring("howto100m", tmp_path / "d")
+    assert [row["video_id"] for row in rows(tmp_path, "videos")] == ["a", "c", "d", "f", "g", "h"]
+    assert [(reason, line) for _, reason, line in rejects(tmp_path)] == [
+        ("malformed CSV", 3),
+        ("quote never closed", 6),
+    ]
+    assert summary.read["videos"] == 8 and summary.kept["videos"] == 6
+    assert [row["title"] for row in rows(tmp_path, "articles")] == [
+        'Make a 12" Pizza',
+        "Boil",
+        '"Open',
+        "Good",
+        '"Open too',
+    ]
+
+
+def test_values_that_only_look_like_numbers(tmp_path: Path, bring: Import) -> None:
+    header = "video_id,category_1,category_2,rank,task_id\n"
+    write(tmp_path / "d/HowTo100M_v1.csv", header + "a,x,y,²,5\nb,x,y,99999999999,5\nc,x,y,3,5\n")
+    assert dict(bring("howto100m", tmp_path / "d").rejected) == {"rank is not a number": 2}
+    huge = (
+        '{"a": {"text": ["x"], "start": [NaN], "end": ['
+        + "9" * 5000
+        + ']}, "b": {"text": ["x\\ud83d"], "start": [0], "end": [1e39]}}'
+    )
+    write(tmp_path / "n.json", huge)
+    assert dict(bring("howto100m", tmp_path / "n.json").rejected) == {"malformed JSON": 1, "time too large": 1}
+    write(tmp_path / "h.json", '{"a": [[1, 0, 1, "half \\ud83d"]], "b": [[1, "1_000", 2, "x"]]}')
+    assert dict(bring("htm-align", tmp_path / "h.json").rejected) == {"time is not a number": 1}
+    assert [row["text"] for row in rows(tmp_path, "annotations")] == ["half ?"]
+    write(tmp_path / "t/tasks_primary.txt", "5\nMake Tea\nurl\n1\nboil water\n")
+    write(tmp_path / "t/annotations/5_v.csv", "1,2,5,3,5\n1,1,2\n")
+    write(tmp_path / "t/videos.csv", "5,v,url\n5,w,url\n5,x,url\n")
+    write(tmp_path / "t/video_durations.json", {"v": "x", "w": -3, "x": 12.5})
+    assert dict(bring("crosstask", tmp_path / "t").rejected) == {"too many cells": 1}
+    assert [row["duration_s"] for row in rows(tmp_path, "videos", source="crosstask")] == [None, None, 12.5]
+
+
+def test_files_of_another_encoding(tmp_path: Path, bring: Import) -> None:
+    (tmp_path / "task_ids.csv").write_text("1\tCut Wood\n", encoding="utf-16")
+    summary = bring("howto100m", tmp_path / "task_ids.csv")
+    assert dict(summary.rejected) == {"not UTF-8": 1} and "iconv" in summary.damaged[0]
+    (tmp_path / "task_ids.csv").write_bytes(b"1\tCut Wood\r2\tBoil\r")
+    assert dict(bring("howto100m", tmp_path / "task_ids.csv").rejected) == {"line ends": 1}
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path: Path, bring: Import) -> None:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    np.save(folder / "good.npy", np.ones((2, 4)))
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.npy")).write_bytes((folder / "good.npy").read_bytes())
+    summary = bring("features", folder)
+    assert dict(summary.rejected) == {"id is not UTF-8": 1} and summary.kept["features"] == 1
 
 
 def test_wikihow(tmp_path: Path, bring: Import) -> None:
@@ -167,11 +247,30 @@ def test_crosstask_in_two_parts(tmp_path: Path, bring: Import) -> None:
     """Annotations find tasks that came with an earlier import; without any they say what is missing."""
     write(tmp_path / "b/annotations/5_v.csv", "2,1,2")
     summary = bring("crosstask", tmp_path / "b")
-    assert dict(summary.rejected) == {"unknown task": 1} and "every video counts as test" in summary.notes[0]
+    assert dict(summary.rejected) == {"unknown task": 1} and "`unlisted`" in summary.notes[0]
     write(tmp_path / "a/tasks_primary.txt", "5\nMake Tea\nurl\n2\nboil water,add tea\n")
     bring("crosstask", tmp_path / "a")
     assert bring("crosstask", tmp_path / "b").kept["annotations"] == 1
     assert rejects(tmp_path) == [] and rows(tmp_path, "annotations")[0]["text"] == "add tea"
+
+
+def test_crosstask_validation_videos_stay_so_in_parts(tmp_path: Path, bring: Import) -> None:
+    write(tmp_path / "a/tasks_primary.txt", "5\nMake Tea\nurl\n1\nboil water\n")
+    write(tmp_path / "a/videos.csv", "5,v,url\n5,w,url\n")
+    write(tmp_path / "a/videos_val.csv", "5,v,url\n")
+    bring("crosstask", tmp_path / "a")
+    for video in ("v", "w"):
+        write(tmp_path / f"b/annotations/5_{video}.csv", "1,1,2")
+    bring("crosstask", tmp_path / "b/annotations")
+    splits = {row["video_id"]: row["split"] for row in rows(tmp_path, "annotations")}
+    assert splits == {"v": "validation", "w": "test"}
+
+
+def test_htstep_in_parts_has_one_row_a_video(tmp_path: Path, corpus: Path, bring: Import) -> None:
+    for name in ("video_splits.json", "annotations.json", "taxonomy.csv"):
+        bring("htstep", corpus / "htstep" / name)
+    bring("htstep", corpus / "htstep")
+    assert len(rows(tmp_path, "videos")) == 20 and len(rows(tmp_path, "annotations")) > 20
 
 
 def test_htstep(tmp_path: Path, bring: Import) -> None:
@@ -207,7 +306,8 @@ def test_htstep(tmp_path: Path, bring: Import) -> None:
     assert dict(summary.rejected) == {
         "duplicate id": 2,
         "malformed step": 2,
-        "malformed split": 2,
+        "malformed split": 1,
+        "empty id": 1,
         "unknown step": 2,
         "end before start": 1,
         "negative time": 1,
@@ -276,7 +376,7 @@ def test_youwikihow(tmp_path: Path, bring: Import) -> None:
         "pickle is not read": 1,
         "duplicate id": 2,
         "empty id": 2,
-        "unknown step": 4,
+        "unknown step": 6,
         "time is not a number": 2,
         "end before start": 2,
         "empty headline": 1,

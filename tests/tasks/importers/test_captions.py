@@ -135,6 +135,53 @@ def test_webvtt(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "1\n00:00:01,000 --> 00:00:02,000\nFirst.\n2\n00:00:02,000 --> 00:00:03,000\nSecond.\n",
+            ["First.", "Second."],
+        ),
+        (
+            "WEBVTT\n\n00:01.000 --> 00:02.000\n \ntake an onion\n\n00:02.000 --> 00:03.000\nnow\n",
+            ["take an onion", "now"],
+        ),
+        ("1\n00:00:01,000 --> 00:00:02,000\n\n2\n00:00:02,000 --> 00:00:03,000\nSecond.\n", ["Second."]),
+        ("1\n00:00:01,000 --> 00:00:02,000\nif 1 < 2 and 3 > 2 it is so\n", ["if 1 < 2 and 3 > 2 it is so"]),
+    ],
+    ids=["no blank lines", "a blank first line", "an empty cue", "signs that are no tags"],
+)
+def test_cues_as_they_are_found(tmp_path: Path, text: str, expected: list[str]) -> None:
+    (tmp_path / "v.srt").write_text(text)
+    assert [" ".join(cue.lines) for cue in read_cues(tmp_path / "v.srt", Notes())] == expected
+
+
+def test_a_broken_arrow_is_rejected(tmp_path: Path) -> None:
+    notes = Notes()
+    (tmp_path / "v.srt").write_text("1\n00:00:01,000 -> 00:00:02,000\nA.\n\n2\n00:00:03,000 --> 00:00:04,000\nB.\n")
+    assert [cue.lines for cue in read_cues(tmp_path / "v.srt", notes)] == [("B.",)]
+    assert notes.taken == [("v", "malformed time", 2)]
+
+
+def test_what_is_said_twice_is_kept_twice() -> None:
+    assert told(cue(1, 2, "Stir it."), cue(30, 31, "Stir it.")) == [("Stir it.", 1, 2), ("Stir it.", 30, 31)]
+
+
+def test_one_language_of_several(tmp_path: Path, bring: Import) -> None:
+    for name, word in (
+        ("v.de", "Zwiebel."),
+        ("v.en", "Onion."),
+        ("lesson.one", "A."),
+        ("lesson.two", "B."),
+        ("w.es-419", "C."),
+    ):
+        (tmp_path / f"{name}.vtt").write_text(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{word}\n")
+    bring("videos", tmp_path)
+    said = {row["video_id"]: row["text"] for row in rows(tmp_path, "narrations")}
+    assert said == {"v": "Onion.", "lesson.one": "A.", "lesson.two": "B.", "w": "C."}
+    assert [(item, reason) for item, reason, _ in rejects(tmp_path)] == [("v", "duplicate id")]
+
+
 def test_a_file_without_captions(tmp_path: Path) -> None:
     (tmp_path / "v.srt").write_text("just text\n")
     with pytest.raises(BadFile, match="no cue"):

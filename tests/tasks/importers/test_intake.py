@@ -1,6 +1,8 @@
 """Imports come twice, in parts, to S3, and to an untimely end: what was kept stays, and nothing is there twice."""
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +13,8 @@ from typing import Any
 import pytest
 
 from storage import Store, StoreError
-from tasks.importers import intake
-from tasks.importers.sources import SOURCES, Options, import_corpus, import_source, missing_lines
+from tasks.importers import intake, reject_log
+from tasks.importers.sources import SOURCES, Options, forget_source, import_corpus, import_source, missing_lines
 from tasks.job import Job
 from tests.tasks.importers.conftest import Import, rejects, rows
 
@@ -42,19 +44,22 @@ def test_parts_add_up(tmp_path: Path, bring: Import) -> None:
     assert sorted(kept) == [("v1", "a"), ("v2", "a"), ("v3", "b")]
 
 
-def test_replace_puts_the_new_in_the_place_of_the_old(tmp_path: Path, bring: Import) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(narrations("v1", "v2"))
-    bring("howto100m", path)
-    path.write_text(narrations("v2", "v3", text="better"))
-    bring("howto100m", path, options=Options(replace=True))
-    kept = [(row["video_id"], row["text"]) for row in rows(tmp_path, "narrations") if row["row"] == 0]
-    assert sorted(kept) == [("v2", "better"), ("v3", "better")]
-    path.write_text(narrations("v4")[:-1])
-    assert bring("howto100m", path, options=Options(replace=True)).damaged
-    assert {row["video_id"] for row in rows(tmp_path, "narrations")} == {"v2", "v3", "v4"}, (
-        "a damaged file removes nothing"
-    )
+def test_a_source_is_forgotten_to_be_imported_anew(tmp_path: Path, corpus: Path, bring: Import) -> None:
+    store = Store(tmp_path / "store")
+    for source in SOURCES:
+        bring(source, corpus / source)
+    before = sorted_rows(tmp_path / "store")
+    for source in SOURCES:
+        taken = forget_source(store, source, "features" if source == "features" else None)
+        assert taken
+        bring(source, corpus / source)
+        assert sorted_rows(tmp_path / "store") == before
+    with pytest.raises(ValueError, match="name the features to forget with --backbone"):
+        forget_source(store, "features")
+    for source in SOURCES:
+        forget_source(store, source, "features")
+    assert not any(sorted_rows(tmp_path / "store").values())
+    assert store.table("steps").snapshot(1).num_rows > 0, "older versions keep them"
 
 
 def test_rejects_of_a_path_are_those_of_its_last_import(tmp_path: Path, bring: Import) -> None:
@@ -66,6 +71,29 @@ def test_rejects_of_a_path_are_those_of_its_last_import(tmp_path: Path, bring: I
     path.write_text(narrations("v1"))
     bring("howto100m", path)
     assert rejects(tmp_path) == []
+
+
+def test_many_rejects_are_written_as_they_come(tmp_path: Path, bring: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reject_log, "ROWS_PER_SHARD", 10)
+    path = tmp_path / "a.json"
+    path.write_text(narrations(*(f"v{number}" for number in range(35)), text=""))
+    bring("howto100m", path)
+    assert len(rejects(tmp_path)) == 35 and len(Store(tmp_path / "store").table("rejects").snapshot().shards) == 4
+    path.write_text(narrations(*(f"w{number}" for number in range(12)), text=""))
+    bring("howto100m", path.parent / ".." / path.parent.name / path.name)
+    assert sorted(item for item, _, _ in rejects(tmp_path)) == sorted(f"w{number}" for number in range(12))
+
+
+def test_what_was_kept_stays_when_an_error_ends_the_import(
+    tmp_path: Path, bring: Import, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr("tasks.importers.howto100m._read_narrations", fail)
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        bring("howto100m", corpus / "howto100m")
+    assert len(rows(tmp_path, "videos")) == 20
 
 
 def test_an_import_larger_than_a_shard(tmp_path: Path, bring: Import, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +121,7 @@ SLOWLY = """
 import sys, time
 from pathlib import Path
 from storage import Store
-from tasks.importers import intake
+from tasks.importers import intake, reject_log
 from tasks.importers.sources import import_source
 
 intake.BYTES_PER_SHARD = 2_000
@@ -156,18 +184,57 @@ def test_uploaded_videos_are_in_the_store(corpus: Path, s3_uri: str) -> None:
 def test_what_is_missing_is_said(tmp_path: Path, corpus: Path, bring: Import) -> None:
     bring("htstep", corpus / "htstep")
     store = Store(tmp_path / "store")
-    assert [line.split(": ")[1:] for line in missing_lines(store)] == [
-        ["htstep annotations without features", f"20, e.g. {min(row['video_id'] for row in rows(tmp_path, 'videos'))}"],
-        [
+    example = min(row["video_id"] for row in rows(tmp_path, "videos"))
+    assert missing_lines(store) == [
+        f"missing: {what}: 20, e.g. {example}"
+        for what in (
+            "htstep annotations without features",
             "htstep annotations without narrations",
-            f"20, e.g. {min(row['video_id'] for row in rows(tmp_path, 'videos'))}",
-        ],
+            "videos without features",
+        )
     ]
     bring("features", corpus / "features")
     bring("howto100m", corpus / "howto100m")
     what = {line.split(": ")[1] for line in missing_lines(store)}
     assert "htstep annotations without features" not in what and "features without narrations" in what
     assert not any("article" in line for line in what), "HowTo100M's titles have their steps in HT-Step's articles"
+
+
+def test_folders_are_followed_or_named(tmp_path: Path, corpus: Path, bring: Import) -> None:
+    (corpus / "crosstask/annotations").rename(tmp_path / "elsewhere")
+    (corpus / "crosstask/annotations").symlink_to(tmp_path / "elsewhere")
+    (corpus / "crosstask/loop").symlink_to(corpus / "crosstask")
+    summary = bring("crosstask", corpus / "crosstask")
+    assert summary.kept["annotations"] > 0 and not summary.rejected
+    os.mkfifo(corpus / "crosstask/videos.csv.json")
+    (corpus / "htstep/taxonomy.csv").unlink()
+    (corpus / "htstep/taxonomy.csv").symlink_to(tmp_path / "nowhere")
+    assert "file cannot be opened" in bring("htstep", corpus / "htstep").rejected
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bring: Import) -> None:
+    (tmp_path / "d/annotations").mkdir(parents=True)
+    (tmp_path / "d/tasks_primary.txt").write_text("5\nMake Tea\nurl\n1\nboil water\n")
+    real = os.scandir
+
+    def scan(path: str) -> Any:
+        if str(path).endswith("annotations"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    summary = bring("crosstask", tmp_path / "d")
+    assert summary.rejected["folder cannot be read"] == 1 and "annotations" in summary.damaged[0]
+    assert summary.kept["articles"] == 1
+
+
+def test_a_corpus_folder_may_have_empty_parts(tmp_path: Path, world_files: Path) -> None:
+    shutil.copytree(world_files / "htm-align", tmp_path / "c/htm-align")
+    (tmp_path / "c/htstep").mkdir()
+    (tmp_path / "c/features").mkdir()
+    (tmp_path / "c/features/v.npy").write_bytes(b"")
+    report = import_corpus(Job(str(tmp_path / "store"), "run-1", str(tmp_path / "c")))
+    assert "htstep is empty" in report and "has files of its own" in report and "annotations: " in report
 
 
 def test_a_corpus_folder_without_sources(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_entries_are_what_the_parser_says(
         assert lines[entry.line - 1].startswith(f" {json.dumps(entry.key)}: ")
 
 
-def read(tmp_path: Path, text: str) -> tuple[list[tuple[str, Any, int]], Notes, BadFile | None]:
+def read(tmp_path: Path, text: str) -> tuple[list[tuple[Any, ...]], Notes, BadFile | None]:
     path, notes, found, error = tmp_path / "x.json", Notes(), [], None
     path.write_text(text)
     try:
@@ -65,7 +65,7 @@ def read(tmp_path: Path, text: str) -> tuple[list[tuple[str, Any, int]], Notes, 
 
 def test_a_malformed_entry_costs_itself_only(tmp_path: Path) -> None:
     found, notes, error = read(tmp_path, '{"a": [1],\n"b": [1,, 2],\n"c": {"x": tru},\n"d": [NaN], "d": 4}')
-    assert [(key, line) for key, _, line in found] == [("a", 1), ("d", 4), ("d", 4)]
+    assert [(key, line) for key, _, line, _ in found] == [("a", 1), ("d", 4), ("d", 4)]
     assert notes.taken == [("b", "malformed JSON", 2), ("c", "malformed JSON", 3)] and error is None
 
 
@@ -86,6 +86,8 @@ def test_text_that_looks_like_the_end_of_an_entry(tmp_path: Path) -> None:
         ('{"a": [1]', 1, 1, "comma is expected"),
         ('{"a": [1]\n"b": 2}', 1, 2, "comma is expected"),
         ('{"a": "unclosed}', 0, 1, "cut off"),
+        ('{"a": 1}\n{"b": 2}', 1, 2, "something follows"),
+        ("{} x", 0, 1, "something follows"),
     ],
 )
 def test_where_a_file_stops_to_make_sense(tmp_path: Path, text: str, kept: int, line: int, words: str) -> None:
@@ -93,6 +95,19 @@ def test_where_a_file_stops_to_make_sense(tmp_path: Path, text: str, kept: int, 
     assert len(found) == kept and error is not None and error.line == line and words in error.detail
 
 
-def test_what_follows_the_object_is_left_alone(tmp_path: Path) -> None:
-    assert [key for key, _, _ in read(tmp_path, '{"a": 1}\n\n')[0]] == ["a"]
-    assert read(tmp_path, " {} ")[0] == []
+def test_blanks_may_surround_the_object(tmp_path: Path) -> None:
+    found, _, error = read(tmp_path, ' {"a": 1}\n\n')
+    assert [entry[0] for entry in found] == ["a"] and error is None
+    assert read(tmp_path, " {} ")[::2] == ([], None)
+
+
+def test_entries_know_their_size(tmp_path: Path) -> None:
+    found, _, _ = read(tmp_path, '{"a": [1, 2], "b" : "xyz"}')
+    assert [entry[3] for entry in found] == [6, 5]
+
+
+def test_a_key_that_is_no_text_costs_itself_only(tmp_path: Path) -> None:
+    path, notes = tmp_path / "x.json", Notes()
+    path.write_bytes(b'{"a": 1, "\\ud800": {"x": 2}, "\xff": [3], "b": 4}')
+    assert [entry.key for entry in read_json(path, notes)] == ["a", "b"]
+    assert [reason for _, reason, _ in notes.taken] == 2 * ["malformed JSON"]

@@ -1,0 +1,62 @@
+"""The rejects of one import, written while it goes on: a million bad rows take no more memory than a thousand.
+
+Its shards are named by source and path, so the next import of the same path takes their place.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from storage import Store
+
+ROWS_PER_SHARD = 50_000
+_PARTITION = {"stage": "import"}
+
+
+class RejectLog:
+    """`add` each reject, `close` at the end."""
+
+    def __init__(self, store: Store, run_id: str, source: str, path: Path, backbone: str = "") -> None:
+        place = hashlib.sha256(f"{os.fspath(path.resolve())}\n{backbone}".encode(errors="replace")).hexdigest()[:16]
+        self.prefix = f"{source}-{place}-"
+        self._table, self._run_id = store.table("rejects"), run_id
+        self._waiting: list[dict[str, object]] = []
+        self._shards: list[str] = []
+
+    def add(self, item: str, reason: str, detail: str, file: Path, line: int | None) -> None:
+        """Take note of one reject. Texts that are no UTF-8 are made readable, and long ones cut."""
+        texts = {"item": item[:1000], "reason": reason, "detail": detail[:2000], "file": os.fspath(file)}
+        row = {name: text.encode(errors="replace").decode() for name, text in texts.items()}
+        self._waiting.append(row | {"line": line})
+        if len(self._waiting) >= ROWS_PER_SHARD:
+            self._write()
+
+    def close(self) -> None:
+        """Write the last ones, and take away what an earlier import of the same path has left."""
+        if self._waiting:
+            self._write()
+        if any(name.startswith(self.prefix) for name in self._names()):
+            self._table.retire(_PARTITION, keep=self._shards, prefix=self.prefix)
+
+    def _names(self) -> list[str]:
+        return [shard.name for shard in self._table.snapshot().where(**_PARTITION).shards]
+
+    def _write(self) -> None:
+        rows = pa.Table.from_pylist(self._waiting, schema=self._table.schema.files)
+        self._waiting = []
+        shard = f"{self.prefix}{len(self._shards):04d}"
+        self._shards.append(shard)
+        self._table.commit(rows, _PARTITION, shard, fingerprint=content_hash([rows]), run_id=self._run_id)
+
+
+def content_hash(tables: list[pa.Table]) -> str:
+    """Hash of the rows' content."""
+    digest = hashlib.blake2b(digest_size=16)
+    for rows in tables:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        digest.update(sink.getvalue())
+    return digest.hexdigest()

@@ -1,0 +1,48 @@
+"""What an import did: rows read, kept and known already by table, rejects by reason, notes, damage."""
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass
+class Summary:
+    """Counts of one import. Of features, videos are counted, not seconds."""
+
+    source: str
+    path: str
+    num_files: int = 0
+    """Files of the source that were found."""
+    read: Counter[str] = field(default_factory=Counter)
+    """Rows, good or bad, by table."""
+    kept: Counter[str] = field(default_factory=Counter)
+    """Rows that are in the store now and were not before, by table."""
+    present: Counter[str] = field(default_factory=Counter)
+    """Good rows that the store had already, by table."""
+    rejected: Counter[str] = field(default_factory=Counter)
+    """Rejects, by reason."""
+    notes: list[str] = field(default_factory=list)
+    """What was not found, and what follows from that."""
+    damaged: list[str] = field(default_factory=list)
+    """Files that could not be read to their end."""
+    rejects_shard: str = ""
+    """What the names of its shards in `rejects` begin with."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in values.items()}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        lines = [f"{self.source} from {self.path}"]
+        for table in self.read | self.kept:
+            unit = "videos" if table == "features" else "rows"
+            present = f", {self.present[table]:,} were there already" if self.present[table] else ""
+            lines.append(f"  {table}: {self.read[table]:,} {unit} read, {self.kept[table]:,} kept{present}")
+        lines += [f"  rejected, {reason}: {count:,}" for reason, count in self.rejected.most_common()]
+        lines += [f"  note: {note}" for note in self.notes]
+        lines += [f"  NOT READ TO ITS END: {detail}" for detail in self.damaged[:10]]
+        if len(self.damaged) > 10:
+            lines.append(f"  NOT READ TO THEIR END: {len(self.damaged) - 10:,} more files")
+        return lines
