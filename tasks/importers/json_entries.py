@@ -47,7 +47,8 @@ class _Window:
 
     def __init__(self, path: Path, file: BinaryIO, rejects: Rejects) -> None:
         self._path, self._file, self._rejects = path, file, rejects
-        self._bytes, self._place, self._line, self._read = b"", 0, 1, 0
+        self._bytes, self._place, self._read = b"", 0, 0
+        self._line, self._counted = 1, 0
 
     def entries(self) -> Iterator[Entry]:
         """All entries, then nothing, or a BadFile that says where the file stops to make sense."""
@@ -56,13 +57,13 @@ class _Window:
             raise BadFile("empty file", f"{self._path} is empty; a JSON object is expected")
         if first != "{":
             raise BadFile("not a JSON object", f"{self._path} does not begin with {{: an object of ids is expected", 1)
-        self._advance(self._place + 1)
+        self._place += 1
         end = self._next()
         if end == "}":
-            self._advance(self._place + 1)
+            self._place += 1
         while end != "}":
             key = self._key()
-            line, begin = self._line, self._read - len(self._bytes) + self._place
+            line, begin = self._here(), self._read - len(self._bytes) + self._place
             try:
                 value = self._value()
                 name = orjson.loads(b'"' + key + b'"')
@@ -76,7 +77,7 @@ class _Window:
             end = self._next()
             if end not in (",", "}"):
                 raise self._broken(f"a comma is expected after the entry {key[:200].decode(errors='replace')!r}")
-            self._advance(self._place + 1)
+            self._place += 1
         if self._next() is not None:
             raise self._broken("something follows the object's end: one object is expected, not one a line")
 
@@ -86,7 +87,7 @@ class _Window:
         while not (found := _KEY.match(self._bytes, self._place)) or found.end() == len(self._bytes):
             if len(self._bytes) - self._place > LONGEST_ENTRY or not self._more():
                 raise self._broken("the file ends in the name of an entry, or has no value for it")
-        self._advance(found.end())
+        self._place = found.end()
         return found[1]
 
     def _value(self) -> Any:
@@ -99,12 +100,12 @@ class _Window:
                 except ValueError:
                     pass
                 else:
-                    self._advance(likely)
+                    self._place = likely
                     return value
             end = self._end_by_counting()
             if end is not None:
                 text = self._bytes[self._place : end]
-                self._advance(end)
+                self._place = end
                 return json.loads(text)  # which knows NaN; orjson does not
             if len(self._bytes) - self._place > LONGEST_ENTRY:
                 raise self._broken(f"an entry of more than {LONGEST_ENTRY:,} bytes")
@@ -137,23 +138,26 @@ class _Window:
         """The next character that is not blank; the place is at it."""
         while True:
             blank = _BLANK.match(self._bytes, self._place)
-            self._advance(blank.end() if blank else self._place)
+            self._place = blank.end() if blank else self._place
             if self._place < len(self._bytes):
                 return chr(self._bytes[self._place])
             if not self._more():
                 return None
 
-    def _advance(self, place: int) -> None:
-        self._line += self._bytes.count(b"\n", self._place, place)
-        self._place = place
+    def _here(self) -> int:
+        """The line of the place. Lines are counted when they are asked for, once an entry."""
+        self._line += self._bytes.count(b"\n", self._counted, self._place)
+        self._counted = self._place
+        return self._line
 
     def _more(self) -> bool:
         """Drop what is read, and at least double what is not."""
+        self._here()
         rest = self._bytes[self._place :]
         piece = self._file.read(max(CHUNK, len(rest)))
-        self._bytes, self._place = rest + piece, 0
+        self._bytes, self._place, self._counted = rest + piece, 0, 0
         self._read += len(piece)
         return bool(piece)
 
     def _broken(self, detail: str) -> BadFile:
-        return BadFile("malformed JSON", f"{self._path}, line {self._line}: {detail}", self._line)
+        return BadFile("malformed JSON", f"{self._path}, line {self._here()}: {detail}", self._line)
