@@ -5,6 +5,7 @@ Prefect is imported by `vina run` alone: the commands that read the store answer
 
 import argparse
 import json
+import logging
 import os
 import sys
 from collections import Counter
@@ -25,6 +26,7 @@ from tasks.catalogue import summarise
 from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
 from tasks.demo_world.script import World
+from tasks.features.settings import FeatureSettings
 from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
 from tasks.importers.summary import Summary
 from tasks.run_record import checked_run_id, record_run
@@ -90,6 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     run.add_argument("--corpus", metavar="FOLDER", help="what the stage `import` reads: a folder for each source")
+
+    run.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
+    run.add_argument("--frame-size", type=_whole, metavar="PX", help="features: side of the frames (default 224)")
+    run.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
+    run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
 
     bring = add(
         "import",
@@ -193,7 +200,15 @@ def _run(options: argparse.Namespace) -> int:
     from flows.full_pipeline import vina
 
     Store(options.store).location.check()
-    run_id = vina(store=options.store, corpus=options.corpus, stages=options.stages, run_id=options.run_id)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("vina").setLevel(logging.INFO)
+    features = FeatureSettings(
+        weights=options.weights,
+        size_px=options.frame_size,
+        joint=options.joint,
+        retry_rejected=options.retry_rejected,
+    )
+    run_id = vina(options.store, options.corpus, features, options.stages, options.run_id)
     print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
     return 0
 

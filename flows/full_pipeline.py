@@ -5,12 +5,15 @@ nothing to each other but what they leave in the store.
 """
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import NamedTuple
 
 from prefect import flow, get_run_logger, task
 
 from storage import Store
 from tasks.catalogue import list_tables
+from tasks.features.settings import FeatureSettings
+from tasks.features.stage import make_features
 from tasks.importers.sources import import_corpus
 from tasks.job import Job
 from tasks.run_record import record_run
@@ -25,23 +28,30 @@ class Stage(NamedTuple):
 
 STAGES = (
     Stage("import", import_corpus),
+    Stage("features", make_features),
     Stage("catalogue", list_tables),
 )  # fmt: skip
 
 
 @flow(name="vina")
 def vina(
-    store: str = "vina-store", corpus: str | None = None, stages: list[str] | None = None, run_id: str | None = None
+    store: str = "vina-store",
+    corpus: str | None = None,
+    features: FeatureSettings | None = None,
+    stages: list[str] | None = None,
+    run_id: str | None = None,
 ) -> str:
     """Run the stages (all, or those named, always in the pipeline's order) on a store; returns the run's id.
 
-    `corpus` is the folder that the stage `import` reads.
+    `corpus` is the folder that the stage `import` reads; `features` are the settings of the stage of that name.
     """
     chosen = choose_stages(stages)
-    configuration = {"store": store, "corpus": corpus, "stages": [stage.name for stage in chosen]}
-    with record_run(Store(store), run_id, [stage.name for stage in chosen], configuration) as run:
+    features = features or FeatureSettings()
+    names = [stage.name for stage in chosen]
+    configuration = {"store": store, "corpus": corpus, "features": asdict(features), "stages": names}
+    with record_run(Store(store), run_id, names, configuration) as run:
         for stage in chosen:
-            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(Job(store, run, corpus))
+            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(Job(store, run, corpus, features))
             get_run_logger().info("%s: %s", stage.name, report)
     return run
 

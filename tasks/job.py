@@ -1,6 +1,8 @@
 """What a stage is told: the store it works on, the run it works for, and the run's settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from tasks.features.settings import FeatureSettings
 
 
 @dataclass(frozen=True)
@@ -11,3 +13,4 @@ class Job:
     run_id: str
     corpus: str | None = None
     """The folder that the stage `import` reads."""
+    features: FeatureSettings = field(default_factory=FeatureSettings)

@@ -48,7 +48,8 @@ def feature_rows(video_id: str, vectors_TD: np.ndarray, first: int = 0) -> pa.Ta
 
 def made_with(**other: Any) -> dict[str, Any]:
     """How features were made; none of it is known of a video that was imported."""
-    unknown: dict[str, Any] = {"fps": None, "frames_per_clip": None, "value_range": None, "weights_sha256": None}
+    names = ("fps", "frames_per_clip", "frame_px", "value_range", "weights_sha256")
+    unknown: dict[str, Any] = dict.fromkeys(names)
     return unknown | {"stride_s": 1.0, "layer": "mixed_5c"} | other
 
 

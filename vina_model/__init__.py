@@ -1,1 +1,1 @@
-"""The networks and the mathematics, torch and numpy only: knows neither Prefect nor paths nor storage."""
+"""The networks and the mathematics, torch, numpy and gensim only: knows neither Prefect nor paths nor storage."""

@@ -23,6 +23,7 @@ HOW = {
     "layer": "as imported",
     "fps": None,
     "frames_per_clip": None,
+    "frame_px": None,
     "value_range": None,
     "weights_sha256": None,
 }

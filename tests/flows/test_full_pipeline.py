@@ -1,4 +1,6 @@
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from storage import Store
 from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
+from tasks.features.settings import FeatureSettings
 from tasks.job import Job
 
 
@@ -25,15 +28,24 @@ def test_a_run_leaves_its_record(prefect_server: None, store: Store) -> None:
     (row,) = runs(store)
     assert (row["run_id"], row["state"], row["error"]) == ("first", "completed", None)
     assert row["stages"] == [stage.name for stage in STAGES]
-    assert json.loads(str(row["configuration"])) == {"store": store.uri, "corpus": None, "stages": row["stages"]}
+    assert json.loads(str(row["configuration"])) == {
+        "store": store.uri,
+        "corpus": None,
+        "features": asdict(FeatureSettings()),
+        "stages": row["stages"],
+    }
     assert row["started_at"] < row["finished_at"]  # type: ignore[operator]
     assert str(row["code_version"]).startswith("0.")
 
 
 def test_the_demo_corpus_goes_through_all_stages(prefect_server: None, tmp_path: Path) -> None:
-    write_world(World(Knobs(num_videos=10, num_rendered=0), 0), tmp_path / "corpus")
+    small = Knobs(num_videos=10, num_rendered=1, steps_per_task=3, missing_share=0.9)
+    write_world(World(small, 0), tmp_path / "corpus")
     store = Store(tmp_path / "store")
-    vina(store=store.uri, corpus=str(tmp_path / "corpus"), run_id="demo")
+    vina(store=store.uri, corpus=str(tmp_path / "corpus"), features=FeatureSettings(size_px=32), run_id="demo")
+    (film,) = store.table("videos").snapshot().where(source="videos").read(["duration_s"]).to_pylist()
+    made = store.table("features").snapshot().where(backbone="s3d-milnce")
+    assert made.num_rows == math.ceil(film["duration_s"] - 0.01)
     counts = {table.name: table.snapshot().num_rows for table in store.tables()}
     assert all(counts[name] for name in ("videos", "narrations", "articles", "steps", "annotations", "features"))
     assert {shard.written_by for shard in store.table("steps").snapshot().shards} == {"demo"}

@@ -1,0 +1,26 @@
+"""The settings of the stage `features`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FeatureSettings:
+    """What may be asked of the stage."""
+
+    backbone: str = "s3d-milnce"
+    """The network, by its name in `backbones.py`."""
+    weights: str | None = None
+    """The file of its weights; without one they are random, and every table row says so."""
+    seed: int = 0
+    """Of random weights."""
+    size_px: int | None = None
+    """Side of the frames (default: the network's own, 224 for S3D)."""
+    batch_size: int = 16
+    """Clips (seconds of video) that go through the network at once."""
+    videos_per_shard: int = 16
+    joint: bool = False
+    """Keep the joint text-video embeddings too, as the backbone NAME-joint."""
+    device: str | None = None
+    """cuda, mps, cpu, ... (default: the best there is)."""
+    retry_rejected: bool = False
+    """Try the videos again that could not be decoded."""
