@@ -32,7 +32,9 @@ from tasks.importers.summary import Summary
 from tasks.run_record import checked_run_id, record_run
 
 DEFAULT_STORE = "vina-store"
-PREFECT_SETTINGS = {  # of the server that `vina run` starts if none is configured: it calls nobody
+SETTINGS = {  # where the environment says nothing else
+    "OMP_WAIT_POLICY": "passive",  # torch's threads would spin: with a core busy otherwise, at a tenth of the speed
+    # Of the server that `vina run` starts if none is configured: it calls nobody.
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
@@ -41,7 +43,7 @@ PREFECT_SETTINGS = {  # of the server that `vina run` starts if none is configur
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, and turn a user's mistake into one line and an exit code."""
-    for name, value in PREFECT_SETTINGS.items():
+    for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     options = _parser().parse_args(arguments)
     try:

@@ -3,7 +3,7 @@
 Chosen by measurement (16 x 224 x 224, float32, AVX2; 94 % of matmul's speed): batch norm folded into the weights;
 activations stored B x T x H x W x C, so that each convolution and pool is a 2-d one on a view, over space or over time;
 CPUs take a batch 0.8 megapixels at a time (9 to 25 % faster than whole). torch.compile and fused ReLU gained nothing.
-Costs: inference only; float16 on CUDA moves a feature by 1e-3. Beside other work, one thread a process is fastest.
+Costs: inference only; CUDA's float16 rounds features by 1e-3 (not run on a GPU). Busy cores want one thread a process.
 """
 
 # B clips, T frames, H height, W width, C channels, O channels out, P = H x W positions, N = B x T frames,
@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from vina_model.s3d import INCEPTION_BLOCKS, S3D, Convolution, InceptionBlock, SelfGating, VideoOutput, check_clips
 
 CPU_PIXELS_AT_ONCE = 16 * 224 * 224
-# Devices not named compute in float32. bfloat16 rounds features eight times as coarsely, and they are stored as float16.
+# Devices not named compute in float32. bfloat16 would round features eight times as coarsely.
 AUTOCAST_DTYPES = {"cuda": torch.float16}
 
 
@@ -41,10 +41,12 @@ def over_time(layer: Callable[[Tensor], Tensor], x_BTHWC: Tensor) -> Tensor:
 def same_max_pool(x_BTHWC: Tensor, kernel: tuple[int, int, int]) -> Tensor:
     """TensorFlow's 'SAME' max-pool of non-negative values, stride 2 where the kernel is wider than 1.
 
-    A window that hangs over the far side counts as padded with zeros; ceil mode yields it unless an odd size ends
-    just before the window's middle, where one real zero is put.
+    No value is below the zeros of the padding, so ceil mode's partial windows do without them. It leaves out the
+    last window of width 3 over an odd size, which holds one value: there a zero is added.
     """
-    far_t, far_h, far_w = (width == 3 and size % 2 for width, size in zip(kernel, x_BTHWC.shape[1:4], strict=True))
+    far_t, far_h, far_w = (
+        size % 2 if width == 3 else 0 for width, size in zip(kernel, x_BTHWC.shape[1:4], strict=True)
+    )
     if far_t or far_h or far_w:
         x_BTHWC = F.pad(x_BTHWC, (0, 0, 0, far_w, 0, far_h, 0, far_t))
     pool = partial(F.max_pool2d, ceil_mode=True)
