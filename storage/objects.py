@@ -120,6 +120,15 @@ class Objects:
         return f"{self._location.prefix}objects/{key}"
 
 
+def fetch(uri: str, path: Path) -> Path:
+    """Copy any S3 object, of this store or not, to a local file, which appears complete or not at all."""
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    client = Location.parse(f"s3://{bucket}").client
+    with _whole_file(path) as partial, _s3_errors(uri):
+        client.download_file(bucket, key, str(partial))
+    return path
+
+
 @contextmanager
 def _whole_file(target: Path) -> Iterator[Path]:
     """A unique path to write to, which takes the target's place at the end if nothing failed."""

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from storage import Store, fingerprint
+from storage import MissingFileError, Store, fingerprint
+from storage.objects import fetch
 from storage.vectors import encode
 from tasks.features.backbones import Backbone, Network, Vectors, backbone_of
 from tasks.features.decoding import Frames
@@ -63,14 +64,26 @@ def plan(store: Store, settings: FeatureSettings) -> list[list[VideoFile]]:
     """The shards that are to be made, each a list of videos."""
     listed = store.table("videos").snapshot().read(["video_id", "uri"], where=pc.field("uri").is_valid())
     files = {row["video_id"]: VideoFile(row["video_id"], row["uri"]) for row in reversed(listed.to_pylist())}
-    done = _ids(store, "features", "video_id", backbone=settings.backbone)
-    if settings.joint:
-        done &= _ids(store, "features", "video_id", backbone=f"{settings.backbone}-joint")
+    done = set.intersection(*made_before(store, settings).values())
     if not settings.retry_rejected:
         done |= _ids(store, "rejects", "item", stage="features")
     todo = [files[video_id] for video_id in sorted(files.keys() - done)]
     size = settings.videos_per_shard
     return [todo[begin : begin + size] for begin in range(0, len(todo), size)]
+
+
+def layers_of(settings: FeatureSettings) -> dict[str, str]:
+    """The partitions of `features` that are asked for, each with the layer it holds."""
+    backbone = backbone_of(settings.backbone)
+    layers = {backbone.name: backbone.layer}
+    if settings.joint and backbone.joint_layer:
+        layers[f"{backbone.name}-joint"] = backbone.joint_layer
+    return layers
+
+
+def made_before(store: Store, settings: FeatureSettings) -> dict[str, set[str]]:
+    """The videos that each of these partitions has."""
+    return {name: _ids(store, "features", "video_id", backbone=name) for name in layers_of(settings)}
 
 
 def _ids(store: Store, table: str, column: str, **partition: str) -> set[str]:
@@ -140,45 +153,44 @@ def make_shard(
 
     Returns the name of the shard of its rejects.
     """
-    frames = frames_of(backbone, settings)
+    frames, before = frames_of(backbone, settings), made_before(store, settings)
     name = hashlib.sha256("\n".join(video.video_id for video in videos).encode()).hexdigest()[:16]
-    layers = {backbone.name: backbone.layer}
-    if settings.joint and backbone.joint_layer:
-        layers[f"{backbone.name}-joint"] = backbone.joint_layer
     rejects: list[dict[str, Any]] = []
     with ExitStack() as stack:
-        writers = []
-        for partition, layer in layers.items():
+        writers = {}
+        for partition, layer in layers_of(settings).items():
             constants = how_made(backbone, network, frames, layer)
             mark = fingerprint(constants | {"videos": [video.video_id for video in videos]}, {}, CODE_VERSION)
             table = store.table("features")
             writer = table.writer({"backbone": partition}, name, fingerprint=mark, run_id=run_id, constants=constants)
-            writers.append(stack.enter_context(writer))
-        addresses = _local(videos, store, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+            writers[partition] = stack.enter_context(writer)
+        addresses = _local(videos, Path(stack.enter_context(tempfile.TemporaryDirectory())))
         for done in extract(addresses, network.run, settings.batch_size, frames, progress.add_seconds):
             progress.add_video(is_rejected=done.outputs is None)
             if done.outputs is None:
                 rejects.append(_reject(done, videos))
                 continue
-            for writer, vectors in zip(writers, done.outputs, strict=False):
-                assert vectors is not None
-                writer.write(_rows(done.video_id, vectors))
+            for (partition, writer), vectors in zip(writers.items(), done.outputs, strict=False):
+                if vectors is not None and done.video_id not in before[partition]:
+                    writer.write(_rows(done.video_id, vectors))
     rejects_shard = f"{backbone.name}/{name}"
     _write_rejects(store, run_id, rejects_shard, rejects)
     return rejects_shard
 
 
-def _local(videos: Sequence[VideoFile], store: Store, folder: Path) -> Iterator[tuple[str, str]]:
-    """Where to read each video: files and web addresses as they are, objects of a store on S3 from a copy here."""
-    prefix = store.objects.uri("x").removesuffix("x")
-    for number, (video_id, uri) in enumerate(videos):
+def _local(videos: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, str]]:
+    """Where to read each video: files and web addresses as they are, objects on S3 from a copy, one at a time."""
+    for video_id, uri in videos:
         if not uri.startswith("s3://"):
             yield video_id, uri
             continue
-        copy = folder / f"{number}{Path(uri).suffix}"
-        if uri.startswith(prefix):
-            store.objects.download(uri.removeprefix(prefix), copy)
+        copy = folder / f"video{Path(uri).suffix}"
+        try:
+            fetch(uri, copy)
+        except MissingFileError as error:  # what is not there is decoded as such, and rejected
+            LOG.warning("%s", error)
         yield video_id, str(copy)
+        copy.unlink(missing_ok=True)
 
 
 def _rows(video_id: str, vectors: Vectors) -> pa.Table:

@@ -142,6 +142,21 @@ def test_a_rerun_makes_what_is_missing_only(store: Store, films: Path, fake_netw
     ) == 6
 
 
+def test_a_layer_asked_for_later_is_added_alone(store: Store, fake_network: None) -> None:
+    make(store)
+    before = features(store)
+    assert make(store, joint=True).startswith("5 of 5 videos")
+    assert features(store).keys() == before.keys() == features(store, "s3d-milnce-joint").keys()
+    assert make(store, joint=True) == "no video file is without features"
+
+
+def test_a_shard_of_broken_videos_only(store: Store, films: Path, fake_network: None) -> None:
+    for path in films.iterdir():
+        path.write_bytes(b"broken")
+    assert "5 of 5 videos (5 rejected)" in make(store, videos_per_shard=1)
+    assert features(store) == {} and len(rejects(store)) == 5
+
+
 def test_another_network_under_the_same_name_is_refused(store: Store, films: Path, fake_network: None) -> None:
     make(store)
     write_film(films / "new.mp4", 2, 10)
@@ -215,7 +230,9 @@ def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_net
     import_source(store, "import", "videos", films, Options(upload=True))
     for path in films.iterdir():
         path.unlink()
-    assert make(store).startswith("5 of 5 videos (0 rejected)")
+    store.objects.delete("videos/_v-3.mp4")
+    assert make(store).startswith("5 of 5 videos (1 rejected)")
+    assert rejects(store) == [("_v-3", "cannot be decoded")]
 
 
 SLOWLY = """
