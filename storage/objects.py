@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
@@ -69,14 +70,12 @@ class Objects:
     def download(self, key: str, path: Path) -> Path:
         """Copy an object to a local file, which appears complete or not at all."""
         uri = self.uri(key)
-        if not self._location.is_s3 and not Path(uri).is_file():
+        if self._location.is_s3:
+            return fetch(uri, path, self._location.client)
+        if not Path(uri).is_file():
             raise MissingFileError(f"object {uri} does not exist")
         with _whole_file(path) as partial:
-            if self._location.is_s3:
-                with _s3_errors(uri):
-                    self._location.client.download_file(self._location.bucket, self._key(key), str(partial))
-            else:
-                shutil.copyfile(uri, partial)
+            shutil.copyfile(uri, partial)
         return path
 
     def keys(self, prefix: str = "") -> Iterator[str]:
@@ -120,10 +119,10 @@ class Objects:
         return f"{self._location.prefix}objects/{key}"
 
 
-def fetch(uri: str, path: Path) -> Path:
+def fetch(uri: str, path: Path, client: Any = None) -> Path:
     """Copy any S3 object, of this store or not, to a local file, which appears complete or not at all."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
-    client = Location.parse(f"s3://{bucket}").client
+    client = client or Location.parse(f"s3://{bucket}").client
     with _whole_file(path) as partial, _s3_errors(uri):
         client.download_file(bucket, key, str(partial))
     return path

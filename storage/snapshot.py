@@ -127,6 +127,15 @@ class Snapshot:
         with self.errors():
             return self.dataset().to_table(columns=list(columns) if columns else None, filter=where)
 
+    def distinct(self, *columns: str, joint: str = "\x1f") -> set[str]:
+        """The different values of a text column, or of several, joined; in the memory of a batch and the answer."""
+        found: set[str] = set()
+        with self.errors():
+            for batch in self.dataset().to_batches(columns=list(columns)):
+                parts = [pc.fill_null(batch.column(name), "") for name in columns]
+                found.update(pc.unique(pc.binary_join_element_wise(*parts, joint)).to_pylist())
+        return found
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Turns what reading a file may raise into an error that names the table and says what to do."""

@@ -24,6 +24,18 @@ def encode(vectors_TD: Floats, dtype: str) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(little_TD), [None, pa.py_buffer(little_TD)])
 
 
+def feature_rows(video_id: str, vectors_TD: Floats, first: int = 0) -> pa.Table:
+    """Rows of the table `features`: a video's vectors from the second `first` on."""
+    size = len(vectors_TD)
+    return pa.table(
+        {
+            "video_id": pa.array([video_id] * size, pa.string()),
+            "second": pa.array(np.arange(first, first + size, dtype=np.int32)),
+            "vector": encode(vectors_TD, "float16"),
+        }
+    )
+
+
 def decode(column: pa.ChunkedArray, dtype: str) -> Floats:
     """The 2-D array behind a column of bytes whose vectors all have one width."""
     offsets, floats = _flatten(column, np.dtype(dtype))

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from storage import Store
-from storage.vectors import encode
+from storage.vectors import feature_rows
 
 MODEL = {"model": "tiny"}
 
@@ -33,17 +33,6 @@ def commit_votes(
 
 def video_ids(store: Store, table: str = "votes", version: int | None = None) -> list[str]:
     return sorted(store.table(table).snapshot(version).read(["video_id"]).column(0).to_pylist())
-
-
-def feature_rows(video_id: str, vectors_TD: np.ndarray, first: int = 0) -> pa.Table:
-    size = len(vectors_TD)
-    return pa.table(
-        {
-            "video_id": pa.array([video_id] * size, pa.string()),
-            "second": pa.array(range(first, first + size), pa.int32()),
-            "vector": encode(vectors_TD, "float16"),
-        }
-    )
 
 
 def made_with(**other: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class BadVideo(ValueError):
         self.reason = reason
 
 
-def read_clips(address: str, frames: Frames = Frames()) -> Iterator[Clip]:  # noqa: B008 (it is frozen)
+def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
     """The clips of a file or URL, one a second, in order. BadVideo if it cannot be decoded to its end."""
     held: list[npt.NDArray[np.uint8]] = []
     seconds = 0

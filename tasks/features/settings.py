@@ -18,6 +18,7 @@ class FeatureSettings:
     batch_size: int = 16
     """Clips (seconds of video) that go through the network at once."""
     videos_per_shard: int = 16
+    """A killed run loses the work on this many at most."""
     joint: bool = False
     """Keep the joint text-video embeddings too, as the backbone NAME-joint."""
     device: str | None = None

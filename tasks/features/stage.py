@@ -9,20 +9,21 @@ import hashlib
 import logging
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
 from storage import MissingFileError, Store, fingerprint
 from storage.objects import fetch
-from storage.vectors import encode
-from tasks.features.backbones import Backbone, Network, Vectors, backbone_of
+from storage.shard_writer import ShardWriter
+from storage.vectors import feature_rows
+from tasks.features.backbones import Backbone, Network, backbone_of
 from tasks.features.decoding import Frames
 from tasks.features.extraction import Extracted, extract
 from tasks.features.settings import FeatureSettings
@@ -42,14 +43,16 @@ class VideoFile(NamedTuple):
 def make_features(job: Job) -> str:
     """Features for every video file that has none; returns what was done."""
     settings, store = job.features, Store(job.store)
-    backbone = backbone_of(settings.backbone)
-    shards = plan(store, settings)
+    before = made_before(store, settings)
+    shards = plan(store, settings, before)
     if not shards:
         return "no video file is without features"
-    network = load_network(backbone, settings)
-    check_same_network(store, backbone, network, frames_of(backbone, settings))
+    backbone = backbone_of(settings.backbone)
+    network, frames = load_network(backbone, settings), frames_of(backbone, settings)
+    check_same_network(store, backbone, network, frames)
     progress = Progress(sum(len(shard) for shard in shards))
-    made = [make_shard(store, job.run_id, videos, backbone, network, settings, progress) for videos in shards]
+    maker = ShardMaker(store, job.run_id, settings, backbone, network, frames, before, progress)
+    made = [maker.make(videos) for videos in shards]
     if settings.retry_rejected:  # all of them were tried: what was said of them before is out of date
         store.table("rejects").retire({"stage": "features"}, keep=made, prefix=f"{backbone.name}/")
     return progress.line()
@@ -60,13 +63,13 @@ def frames_of(backbone: Backbone, settings: FeatureSettings) -> Frames:
     return Frames(backbone.frames.fps, settings.size_px or backbone.frames.size_px)
 
 
-def plan(store: Store, settings: FeatureSettings) -> list[list[VideoFile]]:
-    """The shards that are to be made, each a list of videos."""
+def plan(store: Store, settings: FeatureSettings, before: Mapping[str, set[str]]) -> list[list[VideoFile]]:
+    """The shards that are to be made, each a list of videos. `before` has the videos of each partition."""
     listed = store.table("videos").snapshot().read(["video_id", "uri"], where=pc.field("uri").is_valid())
     files = {row["video_id"]: VideoFile(row["video_id"], row["uri"]) for row in reversed(listed.to_pylist())}
-    done = set.intersection(*made_before(store, settings).values())
+    done = set.intersection(*before.values())
     if not settings.retry_rejected:
-        done |= _ids(store, "rejects", "item", stage="features")
+        done |= store.table("rejects").snapshot().where(stage="features").distinct("item")
     todo = [files[video_id] for video_id in sorted(files.keys() - done)]
     size = settings.videos_per_shard
     return [todo[begin : begin + size] for begin in range(0, len(todo), size)]
@@ -83,16 +86,8 @@ def layers_of(settings: FeatureSettings) -> dict[str, str]:
 
 def made_before(store: Store, settings: FeatureSettings) -> dict[str, set[str]]:
     """The videos that each of these partitions has."""
-    return {name: _ids(store, "features", "video_id", backbone=name) for name in layers_of(settings)}
-
-
-def _ids(store: Store, table: str, column: str, **partition: str) -> set[str]:
-    snapshot = store.table(table).snapshot().where(**partition)
-    ids: set[str] = set()
-    with snapshot.errors():
-        for batch in snapshot.dataset().to_batches(columns=[column]):
-            ids.update(pc.unique(batch.column(column)).to_pylist())
-    return ids
+    snapshot = store.table("features").snapshot()
+    return {name: snapshot.where(backbone=name).distinct("video_id") for name in layers_of(settings)}
 
 
 def load_network(backbone: Backbone, settings: FeatureSettings) -> Network:
@@ -140,42 +135,52 @@ def check_same_network(store: Store, backbone: Backbone, network: Network, frame
                 )
 
 
-def make_shard(
-    store: Store,
-    run_id: str,
-    videos: Sequence[VideoFile],
-    backbone: Backbone,
-    network: Network,
-    settings: FeatureSettings,
-    progress: "Progress",
-) -> str:
-    """The features of some videos, in one commit for each layer; those that cannot be decoded become rejects.
+@dataclass(frozen=True)
+class ShardMaker:
+    """All that the shards of a run have in common."""
 
-    Returns the name of the shard of its rejects.
-    """
-    frames, before = frames_of(backbone, settings), made_before(store, settings)
-    name = hashlib.sha256("\n".join(video.video_id for video in videos).encode()).hexdigest()[:16]
-    rejects: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        writers = {}
-        for partition, layer in layers_of(settings).items():
-            constants = how_made(backbone, network, frames, layer)
-            mark = fingerprint(constants | {"videos": [video.video_id for video in videos]}, {}, CODE_VERSION)
-            table = store.table("features")
-            writer = table.writer({"backbone": partition}, name, fingerprint=mark, run_id=run_id, constants=constants)
-            writers[partition] = stack.enter_context(writer)
-        addresses = _local(videos, Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        for done in extract(addresses, network.run, settings.batch_size, frames, progress.add_seconds):
-            progress.add_video(is_rejected=done.outputs is None)
-            if done.outputs is None:
-                rejects.append(_reject(done, videos))
-                continue
-            for (partition, writer), vectors in zip(writers.items(), done.outputs, strict=False):
-                if vectors is not None and done.video_id not in before[partition]:
-                    writer.write(_rows(done.video_id, vectors))
-    rejects_shard = f"{backbone.name}/{name}"
-    _write_rejects(store, run_id, rejects_shard, rejects)
-    return rejects_shard
+    store: Store
+    run_id: str
+    settings: FeatureSettings
+    backbone: Backbone
+    network: Network
+    frames: Frames
+    before: Mapping[str, set[str]]
+    """The videos that each partition had when the run began."""
+    progress: "Progress"
+
+    def make(self, videos: Sequence[VideoFile]) -> str:
+        """The features of some videos, in one commit for each layer; those that cannot be decoded become rejects.
+
+        Returns the name of the shard of its rejects.
+        """
+        name = hashlib.sha256("\n".join(video.video_id for video in videos).encode()).hexdigest()[:16]
+        rejects: list[dict[str, Any]] = []
+        with ExitStack() as stack:
+            layers = layers_of(self.settings).items()
+            writers = [
+                (partition, stack.enter_context(self._writer(partition, layer, name, videos)))
+                for partition, layer in layers
+            ]
+            addresses = _local(videos, Path(stack.enter_context(tempfile.TemporaryDirectory())))
+            run, batch_size = self.network.run, self.settings.batch_size
+            for done in extract(addresses, run, batch_size, self.frames, self.progress.add_seconds):
+                self.progress.add_video(is_rejected=done.outputs is None)
+                if done.outputs is None:
+                    rejects.append(_reject(done, videos))
+                    continue
+                for (partition, writer), vectors in zip(writers, done.outputs, strict=False):
+                    if vectors is not None and done.video_id not in self.before[partition]:
+                        writer.write(feature_rows(done.video_id, vectors))
+        shard = f"{self.backbone.name}/{name}"
+        _write_rejects(self.store, self.run_id, shard, rejects)
+        return shard
+
+    def _writer(self, partition: str, layer: str, name: str, videos: Sequence[VideoFile]) -> ShardWriter:
+        constants = how_made(self.backbone, self.network, self.frames, layer)
+        mark = fingerprint(constants | {"videos": [video.video_id for video in videos]}, {}, CODE_VERSION)
+        features = self.store.table("features")
+        return features.writer({"backbone": partition}, name, fingerprint=mark, run_id=self.run_id, constants=constants)
 
 
 def _local(videos: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, str]]:
@@ -191,16 +196,6 @@ def _local(videos: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, str
             LOG.warning("%s", error)
         yield video_id, str(copy)
         copy.unlink(missing_ok=True)
-
-
-def _rows(video_id: str, vectors: Vectors) -> pa.Table:
-    return pa.table(
-        {
-            "video_id": pa.array([video_id] * len(vectors), pa.string()),
-            "second": pa.array(np.arange(len(vectors), dtype=np.int32)),
-            "vector": encode(vectors, "float16"),
-        }
-    )
 
 
 def _reject(done: Extracted, videos: Sequence[VideoFile]) -> dict[str, Any]:

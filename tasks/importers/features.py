@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from storage.vectors import encode
+from storage.vectors import feature_rows
 from tasks.importers.files import Files
 from tasks.importers.intake import Intake
 from tasks.importers.text_files import BadFile
@@ -45,17 +44,7 @@ def import_features(files: Files, intake: Intake, backbone: str, width: int | No
                 raise
             if intake.new("features", partition, video_id, path):
                 width = vectors.shape[1]
-                intake.keep("features", partition, _rows(video_id, vectors), constants=HOW)
-
-
-def _rows(video_id: str, vectors: npt.NDArray[np.float16]) -> pa.Table:
-    return pa.table(
-        {
-            "video_id": pa.array([video_id] * len(vectors), pa.string()),
-            "second": pa.array(np.arange(len(vectors), dtype=np.int32)),
-            "vector": encode(vectors, "float16"),
-        }
-    )
+                intake.keep("features", partition, feature_rows(video_id, vectors), constants=HOW)
 
 
 def video_id_of(path: Path) -> str:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage import Store
-from tasks.importers.reject_log import RejectLog, content_hash
+from storage.fingerprint import content_hash
+from tasks.importers.reject_log import RejectLog
 from tasks.importers.summary import Summary
 from tasks.importers.text_files import BadFile
 
@@ -125,7 +125,9 @@ class Intake:
         columns = ("video_id", "task_id") if isinstance(key, tuple) else (str(self._store.table(table).schema.key),)
         place = _slot(table, partition), columns
         if place not in self._stored:
-            self._stored[place] = self._stored_keys(table, partition, columns)
+            self._stored[place] = (
+                self._store.table(table).snapshot().where(**partition).distinct(*columns, joint=_JOINT)
+            )
         return _name(key) in self._stored[place]
 
     def keep(
@@ -199,16 +201,6 @@ class Intake:
         """What earlier imports of a source brought."""
         snapshot = self._store.table(table).snapshot().where(source=source)
         return list(snapshot.read(columns).to_pylist()) if snapshot.shards else []
-
-    def _stored_keys(self, table: str, partition: Partition, columns: tuple[str, ...]) -> set[str]:
-        snapshot = self._store.table(table).snapshot().where(**partition)
-        keys: set[str] = set()
-        with snapshot.errors():
-            for batch in snapshot.dataset().to_batches(columns=list(columns)):
-                parts = [pc.fill_null(batch.column(name), "") for name in columns]
-                joined = pc.binary_join_element_wise(*parts, _JOINT) if len(parts) > 1 else parts[0]
-                keys.update(pc.unique(joined).to_pylist())
-        return keys
 
     def _pack(self, slot: _Slot) -> None:
         """Rows that came one by one, as a table."""

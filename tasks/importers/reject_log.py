@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from storage import Store
+from storage.fingerprint import content_hash
 
 ROWS_PER_SHARD = 50_000
 _PARTITION = {"stage": "import"}
@@ -49,14 +50,3 @@ class RejectLog:
         shard = f"{self.prefix}{len(self._shards):04d}"
         self._shards.append(shard)
         self._table.commit(rows, _PARTITION, shard, fingerprint=content_hash([rows]), run_id=self._run_id)
-
-
-def content_hash(tables: list[pa.Table]) -> str:
-    """Hash of the rows' content."""
-    digest = hashlib.blake2b(digest_size=16)
-    for rows in tables:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
-        digest.update(sink.getvalue())
-    return digest.hexdigest()

@@ -16,8 +16,9 @@ import pytest
 from storage import Store
 from storage.catalogue import Catalogue
 from storage.feature_reader import Epoch, FeatureReader
+from storage.vectors import feature_rows
 from tests.benchmarks.measure import ratio_of_times, report
-from tests.samples import commit_votes, feature_rows, made_with
+from tests.samples import commit_votes, made_with
 
 SECONDS, WIDTH, VIDEOS_PER_SHARD = 20_000, 1024, 16
 

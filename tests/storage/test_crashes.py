@@ -14,7 +14,8 @@ import pytest
 
 from storage import Store
 from storage.feature_reader import FeatureReader
-from tests.samples import commit_votes, feature_rows, made_with, video_ids
+from storage.vectors import feature_rows
+from tests.samples import commit_votes, made_with, video_ids
 
 SHARDS, VIDEOS_PER_SHARD, KILLS = 3, 3, 50
 BACKBONE = {"backbone": "b"}

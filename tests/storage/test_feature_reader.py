@@ -10,7 +10,8 @@ import pytest
 from storage import SchemaError, Store, StoreError
 from storage.feature_reader import Epoch, FeatureReader
 from storage.range_cache import RangeCache
-from tests.samples import commit_features, feature_rows, made_with, random_videos
+from storage.vectors import feature_rows
+from tests.samples import commit_features, made_with, random_videos
 
 NAMES = ["-a", "_b", "c/d", "é", "v1", "v2", "v3", "v4", "v5", "v6", "x" * 300]
 

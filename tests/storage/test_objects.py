@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from storage import MissingFileError, Store, StoreError
+from storage.objects import fetch
 
 
 def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
@@ -56,3 +57,11 @@ def test_a_folder_is_not_deleted_as_an_object(tmp_path: Path) -> None:
     objects.put("videos/a", b"")
     with pytest.raises(StoreError, match="objects/videos was not deleted"):
         objects.delete("videos")
+
+
+def test_an_object_of_any_bucket_is_fetched(s3_uri: str, tmp_path: Path) -> None:
+    uri = Store(s3_uri).objects.put("videos/a b.mp4", b"film")
+    assert fetch(uri, tmp_path / "copy.mp4").read_bytes() == b"film"
+    with pytest.raises(MissingFileError, match="no-such"):
+        fetch(f"{uri}-no-such", tmp_path / "other.mp4")
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.mp4"]

@@ -103,6 +103,16 @@ def test_an_unknown_version_is_refused(store: Store) -> None:
         store.table("votes").snapshot(9)
 
 
+def test_the_different_values_of_columns(store: Store) -> None:
+    snapshot = store.table("votes").snapshot()
+    assert snapshot.distinct("video_id") == set()
+    commit_votes(store, "0", "v1", "v2", "v1")
+    commit_votes(store, "1", "v2", "v3")
+    snapshot = store.table("votes").snapshot().where(**MODEL)
+    assert snapshot.distinct("video_id") == {"v1", "v2", "v3"}
+    assert {name.split("|")[0] for name in snapshot.distinct("video_id", "article_id", joint="|")} == {"v1", "v2", "v3"}
+
+
 def test_retire_takes_out_the_shards_of_another_cut(store: Store) -> None:
     for shard in ("0", "1", "2"):
         commit_votes(store, shard, f"v{shard}")
