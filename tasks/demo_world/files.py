@@ -54,28 +54,23 @@ def write_world(world: World, folder: Path, on_progress: Callable[[str], None] =
 
 def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]) -> list[tuple[Video, Path]]:
     """Everything about the videos, in one pass; returns those that were drawn, with their files."""
-    eye, drawn, primary = Eye(world), set(world.rendered), _primary(world.articles)
+    eye, drawn = Eye(world), set(world.rendered)
     features = folder / "features" / BACKBONE
     features.mkdir(parents=True)
     films: list[tuple[Video, Path]] = []
-    grounding: dict[str, list[Video]] = {
-        article.task_id: [] for article in world.articles if article.task_id in primary
-    }
+    held_out: list[Video] = []
     with (
         _JsonFile(folder / "howto100m/sentencified_htm.json") as narrations,
         _JsonFile(folder / "htstep/annotations.json") as htstep,
-        _JsonFile(folder / "htm-align/htm_align.json") as htm_align,
         (folder / "howto100m/HowTo100M_v1.csv").open("w", newline="") as metadata,
-        (folder / "crosstask/videos.csv").open("w", newline="") as listed,
-        (folder / "crosstask/videos_val.csv").open("w", newline="") as validation,
     ):
         csv.writer(metadata).writerow(["video_id", "category_1", "category_2", "rank", "task_id"])
         for video in world:
             if video.number % 100 == 0:
                 on_progress(f"writing video {video.number:,} of {world.knobs.num_videos:,}")
-            task = video.article.task_id
-            row = [video.video_id, video.article.category, video.article.theme.title(), video.number % 200 + 1, task]
-            csv.writer(metadata).writerow(row)
+            article = video.article
+            place = (article.category, article.theme.title(), video.number % 200 + 1, article.task_id)
+            csv.writer(metadata).writerow([video.video_id, *place])
             np.save(features / f"{video.video_id}.mp4.npy", eye.watch(video))
             htstep.add(video.video_id, _htstep_entry(video, world))
             if video.number in drawn:
@@ -83,22 +78,33 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
                 films.append((video, _write_film(world, video, folder)))
             else:
                 narrations.add(video.video_id, _spoken(video))
-            if video.split == "train":
-                continue
-            htm_align.add(video.video_id, _aligned(video))
-            address = f"https://www.youtube.com/watch?v={video.video_id}"
-            csv.writer(listed).writerow([task, video.video_id, address])
-            if task in primary:
-                grounding[task].append(video)
-                _write_csv(folder / f"crosstask/annotations/{task}_{video.video_id}.csv", _crosstask_rows(video))
-                if video.split == "val_seen":
-                    csv.writer(validation).writerow([task, video.video_id, address])
-    for path in (folder / "crosstask").glob("*.*"):
-        if not path.stat().st_size:
-            path.unlink()
+            if video.split != "train":
+                held_out.append(video)
     _write_splits(world, folder)
-    _write_grounding(world.articles, grounding, folder)
+    _write_benchmarks(world.articles, held_out, folder)
     return films
+
+
+def _write_benchmarks(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
+    """The held-out videos in HTM-Align's, CrossTask's and YouwikiHow's ways."""
+    primary = {article.task_id for article in articles[:PRIMARY_TASKS]}
+    annotated = [video for video in videos if video.article.task_id in primary]
+    with _JsonFile(folder / "htm-align/htm_align.json") as htm_align:
+        for video in videos:
+            htm_align.add(video.video_id, _aligned(video))
+    _write_list(folder / "crosstask/videos.csv", videos)
+    _write_list(folder / "crosstask/videos_val.csv", [video for video in annotated if video.split == "val_seen"])
+    for video in annotated:
+        name = f"{video.article.task_id}_{video.video_id}.csv"
+        _write_csv(folder / "crosstask/annotations" / name, _crosstask_rows(video))
+    _write_grounding(articles[:PRIMARY_TASKS], annotated, folder)
+
+
+def _write_list(path: Path, videos: Sequence[Video]) -> None:
+    """CrossTask's list of videos; an empty one is left out."""
+    address = "https://www.youtube.com/watch?v="
+    if videos:
+        _write_csv(path, [(video.article.task_id, video.video_id, address + video.video_id) for video in videos])
 
 
 class _JsonFile:
@@ -126,10 +132,6 @@ def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(rows)
-
-
-def _primary(articles: Sequence[Article]) -> set[str]:
-    return {article.task_id for article in articles[:PRIMARY_TASKS]}
 
 
 def step_index(articles: Sequence[Article], article: Article, row: int) -> int:
@@ -209,24 +211,23 @@ def _write_splits(world: World, folder: Path) -> None:
     (folder / "htstep/video_splits.json").write_text(json.dumps(splits))
 
 
-def _write_grounding(articles: Sequence[Article], videos: dict[str, list[Video]], folder: Path) -> None:
+def _write_grounding(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
     """YouwikiHow's `crosstask_test`: every step is a headline of its own."""
     with _JsonFile(folder / "youwikihow/crosstask_test.json") as file:
         for article in articles:
-            if article.task_id not in videos:
-                continue
+            own = [video for video in videos if video.article.task_id == article.task_id]
             shown = {
                 video.video_id: [
                     {"step_id": str(step), "step_s": str(start), "step_e": str(end)}
                     for step, start, end in _crosstask_rows(video)
                 ]
-                for video in videos[article.task_id]
+                for video in own
             }
             entry = {
                 "task_full_name": f"How to {article.title}",
                 "task_text": {"simplified_headline_list": [step.headline for step in article.steps]},
                 "task_video": list(shown),
-                "video_duration": {video.video_id: video.duration_s for video in videos[article.task_id]},
+                "video_duration": {video.video_id: video.duration_s for video in own},
                 "step2headline": [str(row) for row in range(len(article.steps))],
                 "crosstask_annotations": shown,
             }

@@ -98,7 +98,7 @@ class _Window:
                 try:
                     value = orjson.loads(memoryview(self._bytes)[self._place : likely])
                 except ValueError:
-                    pass
+                    pass  # it was none (brackets in a text, or malformed): they are counted
                 else:
                     self._place = likely
                     return value

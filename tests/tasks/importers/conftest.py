@@ -27,12 +27,11 @@ def world_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(world_files: Path, tmp_path: Path) -> Path:
-    shutil.copytree(world_files, tmp_path / "corpus")
-    (tmp_path / "corpus/features" / BACKBONE).rename(tmp_path / "corpus/features/x")
-    for path in (tmp_path / "corpus/features/x").iterdir():
-        path.rename(tmp_path / "corpus/features" / path.name)
-    (tmp_path / "corpus/features/x").rmdir()
-    return tmp_path / "corpus"
+    """One folder a source; that of the features has no sub-folder for the backbone."""
+    folder = tmp_path / "corpus"
+    shutil.copytree(world_files, folder, ignore=shutil.ignore_patterns("features"))
+    shutil.copytree(world_files / "features" / BACKBONE, folder / "features")
+    return folder
 
 
 @pytest.fixture

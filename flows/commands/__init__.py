@@ -1,0 +1,1 @@
+"""The commands of `vina`, by what they are for."""

@@ -1,0 +1,56 @@
+"""The command that runs the pipeline. Prefect is imported when it runs: the other commands answer at once."""
+
+import argparse
+import logging
+
+from flows.commands.shared import Add, whole_number
+from storage import Store
+from tasks.features.settings import FeatureSettings
+from tasks.run_record import checked_run_id
+
+
+def add_commands(add: Add) -> None:
+    """Declare it."""
+    run = add("run", _run, "run the pipeline in this process", "vina run --store s3://bucket/prefix --stages catalogue")
+    run.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order (default: all)")
+    run.add_argument(
+        "--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: made of the time)"
+    )
+    run.add_argument("--corpus", metavar="FOLDER", help="what the stage `import` reads: a folder for each source")
+    run.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
+    run.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames (default 224)")
+    run.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
+    run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
+
+
+def _stages(text: str) -> list[str]:
+    from flows.full_pipeline import choose_stages
+
+    try:
+        return [stage.name for stage in choose_stages(text.split(","))]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _run_id(text: str) -> str:
+    try:
+        return checked_run_id(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _run(options: argparse.Namespace) -> int:
+    from flows.full_pipeline import vina
+
+    Store(options.store).location.check()
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("vina").setLevel(logging.INFO)
+    features = FeatureSettings(
+        weights=options.weights,
+        size_px=options.frame_size,
+        joint=options.joint,
+        retry_rejected=options.retry_rejected,
+    )
+    run_id = vina(options.store, options.corpus, features, options.stages, options.run_id)
+    print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
+    return 0

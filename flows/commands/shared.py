@@ -1,0 +1,51 @@
+"""What the commands share: how one is declared, its common arguments, and how answers are printed."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from storage import Store, StoreError
+
+Work = Callable[[argparse.Namespace], int]
+Add = Callable[[str, Work, str, str], argparse.ArgumentParser]
+"""Declares a command: its name, its work, what it does, an example of it."""
+
+
+def whole_number(text: str) -> int:
+    """An argument that is 0 or more."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def existing_store(uri: str) -> Store:
+    """The store at this address, which must be there."""
+    store = Store(uri)
+    if store.location.is_s3:
+        store.location.check()
+    elif not Path(store.uri).is_dir():
+        raise StoreError(f"there is no store at {store.uri}: make one with `vina run`, or name another with --store")
+    return store
+
+
+def print_parts(*parts: str | Grid) -> None:
+    """Print lines and grids, as wide as the terminal, or as they need."""
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    with console.capture() as text:
+        for part in parts:
+            console.print(part, markup=False, highlight=False)
+    print(text.get(), end="")
+
+
+def readable_size(num_bytes: int) -> str:
+    """Such as 1.2 GB."""
+    size = float(num_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
