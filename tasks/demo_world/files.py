@@ -161,7 +161,9 @@ def _write_articles(articles: Sequence[Article], folder: Path) -> None:
     _write_csv(folder / "htstep/taxonomy.csv", taxonomy)
     (folder / "crosstask").mkdir()
     for name, chosen in (("primary", articles[:PRIMARY_TASKS]), ("related", articles[PRIMARY_TASKS:])):
-        (folder / f"crosstask/tasks_{name}.txt").write_text("\n".join(_crosstask_block(article) for article in chosen))
+        if chosen:
+            blocks = "\n".join(_crosstask_block(article) for article in chosen)
+            (folder / f"crosstask/tasks_{name}.txt").write_text(blocks)
 
 
 def _crosstask_block(article: Article) -> str:
