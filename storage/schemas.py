@@ -205,7 +205,7 @@ _ALL = (
         Column("alignable", BOOL, "whether the text is seen in the video at all"),
         Column("split", STRING, "train, validation, test, ... as the data set says"),
     ), ("benchmark",), key="video_id"),
-    TableSchema("features", 2, "one vector a second of video, and how it was made", (
+    TableSchema("features", 3, "one vector a second of video, and how it was made", (
         _BACKBONE,
         _VIDEO,
         Column("second", INT, "the vector describes [second, second + 1)", "s"),
@@ -213,12 +213,14 @@ _ALL = (
         Column("fps", FLOAT, "frames a second taken from the video; none if not known", "1/s", optional=True),
         Column("frames_per_clip", INT, "frames the network sees for one vector; none if not known", optional=True),
         Column("frame_px", INT, "side of the square frames; none if not known", "px", optional=True),
+        Column("short_side_px", INT, "what the short side was scaled to; none if not known", "px", optional=True),
         Column("stride_s", FLOAT, "time between the beginnings of two clips", "s"),
         Column("layer", STRING, "the layer the vector is read from, e.g. mixed_5c"),
         Column("value_range", STRING, "range of the pixel values, e.g. [0, 1]; none if not known", optional=True),
         Column("weights_sha256", STRING, "hash of the weights' file, or random:SEED; none if not known", optional=True),
     ), ("backbone",), key="video_id",
-        constants=("fps", "frames_per_clip", "frame_px", "stride_s", "layer", "value_range", "weights_sha256"),
+        constants=("fps", "frames_per_clip", "frame_px", "short_side_px", "stride_s", "layer", "value_range",
+                   "weights_sha256"),
         sequence="second"),
     TableSchema("sentence_embeddings", 1, "one row a distinct text", (
         _MODEL,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -108,6 +109,22 @@ class Snapshot:
                 raise SchemaError(f"table {self.schema.name}, column {name}: {error}") from error
             files = files.filter(pc.equal(column, wanted))
         return Snapshot(self.schema, self.location, self.version, files)
+
+    def starting(self, prefix: str) -> "Snapshot":
+        """The part of the snapshot whose shards' names begin so."""
+        if self.files is None:
+            return self
+        files = self.files.filter(pc.starts_with(self.files.column("partition._shard"), prefix))
+        return Snapshot(self.schema, self.location, self.version, files)
+
+    def vector_width(self) -> int | None:
+        """The width of the first vector; None where there are no rows."""
+        column = next(column for column in self.schema.columns if column.vector)
+        with self.errors():
+            if not self.num_rows:
+                return None
+            first = self.dataset().head(1, columns=[column.name])[column.name][0]
+        return len(first.as_py()) // np.dtype(column.vector).itemsize
 
     def path(self, shard: Shard) -> str:
         """A shard's file, as the location's file system names it."""

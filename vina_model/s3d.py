@@ -173,19 +173,15 @@ def check_clips(video_BCTHW: Tensor) -> None:
 
 
 def load_state(model: nn.Module, state: Mapping[str, object], shown: int = 3) -> None:
-    """Copies a checkpoint's tensors into the model; other names or shapes are refused, naming the first few."""
+    """Copies a checkpoint's tensors into the model; other names, shapes or kinds are refused, naming the first few."""
+    if not isinstance(state, Mapping):
+        raise ValueError(f"these weights are a {type(state).__name__}: a state dict, names to tensors, is expected")
     expected = model.state_dict()
-    wrong = []
-    for name in expected.keys() & state.keys():
-        found = state[name]
-        if not isinstance(found, Tensor):
-            wrong.append(f"{name} is a {type(found).__name__}")
-        elif found.shape != expected[name].shape:
-            wrong.append(f"{name} is {list(found.shape)}, not {list(expected[name].shape)}")
+    wrong = {name: _mismatch(state[name], expected[name]) for name in sorted(expected.keys() & state.keys())}
     differences = {
         "missing": [name for name in expected if name not in state],
-        "unknown": [name for name in state if name not in expected],
-        "wrong shape": sorted(wrong),
+        "unknown": [str(name) for name in state if name not in expected],
+        "wrong": [f"{name} is {problem}" for name, problem in wrong.items() if problem],
     }
     said = [
         f"{what}: {', '.join(names[:shown])}" + (f" and {len(names) - shown} more" if len(names) > shown else "")
@@ -198,6 +194,17 @@ def load_state(model: nn.Module, state: Mapping[str, object], shown: int = 3) ->
             "state dict, without a prefix or a wrapper"
         )
     model.load_state_dict(dict(state))
+
+
+def _mismatch(found: object, expected: Tensor) -> str | None:
+    """What is wrong with a checkpoint's tensor, if anything."""
+    if not isinstance(found, Tensor):
+        return f"a {type(found).__name__}"
+    if found.shape != expected.shape:
+        return f"{list(found.shape)}, not {list(expected.shape)}"
+    if found.layout != torch.strided or found.is_floating_point() != expected.is_floating_point():
+        return f"{found.dtype}, {found.layout}"
+    return None if found.isfinite().all() else "not finite"
 
 
 def seeded(seed: int) -> S3D:

@@ -19,6 +19,7 @@ def add_commands(add: Add) -> None:
     run.add_argument("--corpus", metavar="FOLDER", help="what the stage `import` reads: a folder for each source")
     run.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
     run.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames (default 224)")
+    run.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first (default PX)")
     run.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
     run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
 
@@ -48,6 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     features = FeatureSettings(
         weights=options.weights,
         size_px=options.frame_size,
+        short_side_px=options.short_side,
         joint=options.joint,
         retry_rejected=options.retry_rejected,
     )

@@ -3,11 +3,10 @@
 To add one: a function that gives the network for a weights file (or a seed) and a device, and a line in BACKBONES.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +27,15 @@ class Outputs(NamedTuple):
     joint: Vectors | None
 
 
-@dataclass(frozen=True)
-class Network:
-    """A loaded network: call it on clips."""
+Run = Callable[[Clips], Outputs]
+"""A network on its device: call it on clips."""
 
-    run: Callable[[Clips], Outputs]
-    weights: str
-    """The sha256 of the weights' file, or random:SEED."""
+
+class Layer(NamedTuple):
+    """A layer whose output is kept."""
+
+    name: str
+    width: int
 
 
 @dataclass(frozen=True)
@@ -42,25 +43,19 @@ class Backbone:
     """How one network makes features. What is said here is written beside every vector."""
 
     name: str
-    layer: str
-    joint_layer: str | None
+    layer: Layer
+    joint_layer: Layer | None
     value_range: str
     frames: Frames
-    load: Callable[[Path | None, int, str], Network]
+    load: Callable[[Path | None, int, str], Run]
     """(weights' file or None, seed for random weights, device) -> the network."""
 
 
-def load_s3d(weights: Path | None, seed: int, device: str) -> Network:
+def load_s3d(weights: Path | None, seed: int, device: str) -> Run:
     """S3D with MIL-NCE's published weights, or random ones."""
-    if weights is None:
-        model, name = seeded(seed), f"random:{seed}"
-    else:
-        model, name = S3D(), _sha256(weights)
-        try:
-            state = torch.load(weights, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises whatever a damaged file leads it to
-            raise ValueError(f"{weights} cannot be read as a checkpoint: {str(error)[:300]}") from error
-        load_state(model, state)
+    model = seeded(seed) if weights is None else S3D()
+    if weights is not None:
+        load_state(model, read_checkpoint(weights))
     fast = FoldedS3D(model.eval()).to(device)
 
     def run(clips_BTHWC: Clips) -> Outputs:
@@ -69,17 +64,22 @@ def load_s3d(weights: Path | None, seed: int, device: str) -> Network:
         main, joint = (vectors.half().cpu().numpy() for vectors in (output.mixed_5c_BD, output.video_embedding_BE))
         return Outputs(main, joint)
 
-    return Network(run, name)
+    return run
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def read_checkpoint(path: Path) -> Any:
+    """What a weights' file holds, on the CPU; no code in it is run."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever a damaged file leads it to
+        raise ValueError(f"{path} cannot be read as a checkpoint: {str(error)[:300]}") from error
 
 
 BACKBONES = {
     backbone.name: backbone
-    for backbone in (Backbone("s3d-milnce", "mixed_5c", "fc", "[0, 1]", Frames(16, 224), load_s3d),)
+    for backbone in (
+        Backbone("s3d-milnce", Layer("mixed_5c", 1024), Layer("fc", 512), "[0, 1]", Frames(16, 224), load_s3d),
+    )
 }
 
 

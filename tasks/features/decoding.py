@@ -1,17 +1,32 @@
 """A video file as one clip of frames for each of its seconds, whatever its frame rate, size and rotation.
 
 PyAV's filter graph does all of it in one pass: `fps` (the frame that is shown last within each 1/16 s, so no frame of
-one second is ever seen in another), rotation, `scale` of the short side, centre `crop`, `format`. The last second, if
-it is not whole, repeats its last frame: T = ceil(duration). Times count from the first frame. A video takes the memory
-of two seconds, however long it is.
+one second is ever seen in another), turning and mirroring, `scale` of the short side, centre `crop`, `format`. The
+last second, if it is not whole, repeats its last frame: T = ceil(duration). A video takes the memory of two seconds,
+however long it is.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import av
 import numpy as np
 import numpy.typing as npt
+
+from tasks.video_file import BadVideo, VideoFile, open_video
+
+LONGEST_GAP_S = 600
+"""Between two frames; a longer one is a broken clock, and would make millions of clips."""
+TURNS = {  # the signs of a display matrix's a, b, c, d, with x' = a x + c y and y' = b x + d y
+    (0, 1, -1, 0): ["transpose=clock"],
+    (-1, 0, 0, -1): ["hflip", "vflip"],
+    (0, -1, 1, 0): ["transpose=cclock"],
+    (-1, 0, 0, 1): ["hflip"],
+    (1, 0, 0, -1): ["vflip"],
+    (0, 1, 1, 0): ["transpose=cclock_flip"],
+    (0, -1, -1, 0): ["transpose=clock_flip"],
+}
 
 Clip = npt.NDArray[np.uint8]
 """frames x height x width x RGB"""
@@ -24,19 +39,20 @@ class Frames:
     fps: int = 16
     """Frames a second; a clip is one second."""
     size_px: int = 224
-    """Side of the square that is cut from the middle after the short side was scaled to it."""
+    """Side of the square that is cut from the middle. Even, as S3D halves it."""
+    short_side_px: int = 0
+    """What the short side is scaled to before that (0: to the square's side)."""
 
     def __post_init__(self) -> None:
-        if self.fps < 1 or not 32 <= self.size_px <= 1024:
-            raise ValueError(f"{self}: fps must be at least 1, and size_px from 32 to 1,024")
-
-
-class BadVideo(ValueError):
-    """A file that cannot be decoded; `reason` can be counted."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
+        if self.fps < 1 or not 32 <= self.size_px <= 1024 or self.size_px % 2:
+            raise ValueError(f"frames of {self.size_px} px at {self.fps} a second: even sizes from 32 to 1,024 px work")
+        if self.short_side_px == 0:
+            object.__setattr__(self, "short_side_px", self.size_px)
+        if not self.size_px <= self.short_side_px <= 4 * self.size_px:
+            raise ValueError(
+                f"a short side of {self.short_side_px} px: it must be at least the frames' {self.size_px} px, "
+                "and at most four times as much"
+            )
 
 
 def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
@@ -49,9 +65,11 @@ def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
             if len(held) == frames.fps:
                 yield np.stack(held)
                 held, seconds = [], seconds + 1
+    except BadVideo:
+        raise
+    except FileNotFoundError as error:
+        raise BadVideo("file is missing", f"there is no file {address}") from error
     except (av.error.FFmpegError, OSError, ValueError) as error:
-        if isinstance(error, BadVideo):
-            raise
         where = f"after {seconds} s" if seconds or held else "at its start"
         raise BadVideo("cannot be decoded", f"{address} cannot be decoded {where}: {error}") from error
     if held:
@@ -61,19 +79,26 @@ def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
 
 
 def _frames(address: str, frames: Frames) -> Iterator[npt.NDArray[np.uint8]]:
-    with av.open(address) as container:
-        if not container.streams.video:
-            raise BadVideo("no video in the file", f"{address} has no video stream")
-        stream = container.streams.video[0]
-        stream.thread_type = "AUTO"
+    with open_video(address) as video:
+        video.stream.thread_type = "AUTO"
         graph: av.filter.Graph | None = None
-        for frame in container.decode(stream):
-            graph = graph or _graph(stream, frame.rotation, frames)
+        end_s = longest_gap_s = 0.0
+        for frame in video.container.decode(video.stream):
+            graph = graph or _graph(video, frame, frames)
+            begin_s = float(((frame.pts or 0) - video.first_tick) * video.time_base)
+            longest_gap_s = max(longest_gap_s, begin_s - end_s)
+            if longest_gap_s > LONGEST_GAP_S:
+                raise BadVideo("broken clock", f"{address} has no frame from {end_s:.0f} s to {begin_s:.0f} s")
+            end_s = max(end_s, begin_s)
             graph.vpush(frame)
             yield from _pulled(graph)
         if graph:
             graph.vpush(None)
             yield from _pulled(graph)
+        if video.claimed_s and end_s + longest_gap_s + 1 < video.claimed_s:
+            raise BadVideo(
+                "cut short", f"{address} claims {video.claimed_s:.1f} s, and its last frame is at {end_s:.1f} s"
+            )
 
 
 def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
@@ -84,20 +109,29 @@ def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
             return
 
 
-def _graph(stream: av.video.stream.VideoStream, rotation: int, frames: Frames) -> av.filter.Graph:
-    graph, side = av.filter.Graph(), frames.size_px
-    turns = {90: ["transpose=cclock"], 270: ["transpose=clock"], 180: ["hflip", "vflip"]}
+def _graph(video: VideoFile, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
+    graph, side, cut = av.filter.Graph(), frames.short_side_px, frames.size_px
     steps = [
-        "setpts=PTS-STARTPTS",
+        f"setpts=PTS-{video.first_tick}",
         f"fps=fps={frames.fps}:round=down:start_time=0:eof_action=pass",
-        *turns.get(rotation % 360, []),
+        *(["scale=trunc(iw*sar):ih", "setsar=1"] if (video.stream.sample_aspect_ratio or 1) != 1 else []),
+        *_turns(first),
         f"scale={side}:{side}:force_original_aspect_ratio=increase:flags=bilinear",
-        f"crop={side}:{side}",
+        f"crop={cut}:{cut}",
         "format=rgb24",
     ]
-    nodes = [graph.add_buffer(template=stream)]
+    nodes = [graph.add_buffer(template=video.stream)]
     for step in steps:
         name, _, arguments = step.partition("=")
         nodes.append(graph.add(name, arguments or None))
     graph.link_nodes(*nodes, graph.add("buffersink")).configure()
     return graph
+
+
+def _turns(frame: av.VideoFrame) -> list[str]:
+    """The filters that show a frame as its file asks: turned, mirrored, or both."""
+    data: Any = frame.side_data.get("DISPLAYMATRIX")
+    if data is None:
+        return []
+    a, b, _, c, d = (int(np.sign(round(value / 65536))) for value in np.frombuffer(data, np.int32)[:5])
+    return TURNS.get((a, b, c, d), [])

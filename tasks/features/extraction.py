@@ -1,4 +1,4 @@
-"""Videos through the network: decoding in threads ahead, clips batched across videos, a vector for each second.
+"""Videos through the network: decoding ahead, clips batched across videos, a vector for each second.
 
 A decoder thread fills a bounded queue while the network works, so the slower of the two sets the pace. Batches do not
 end with a video: short videos cost no more than long ones.
@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.features.backbones import Clips, Outputs
-from tasks.features.decoding import BadVideo, Clip, Frames, read_clips
+from tasks.features.backbones import Outputs, Run
+from tasks.features.decoding import Clip, Frames, read_clips
+from tasks.video_file import BadVideo
 
 CLIPS_AHEAD = 24
-Run = Callable[[Clips], Outputs]
 
 
 class Extracted(NamedTuple):
@@ -81,6 +81,11 @@ def extract(
 def _pass_on(waiting: list[tuple[_Video, Clip]], run: Run) -> None:
     """The clips through the network, and each video's vectors to the video."""
     main, joint = run(np.stack([clip for _, clip in waiting]))
+    if not np.isfinite(main).all():
+        videos = ", ".join(sorted({video.video_id for video, _ in waiting}))
+        raise ValueError(
+            f"the network gives values that are not finite, among the seconds of {videos}: check its weights"
+        )
     for row, (video, _) in enumerate(waiting):
         video.parts.append(Outputs(main[row : row + 1], None if joint is None else joint[row : row + 1]))
         video.missing -= 1

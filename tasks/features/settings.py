@@ -15,6 +15,8 @@ class FeatureSettings:
     """Of random weights."""
     size_px: int | None = None
     """Side of the frames (default: the network's own, 224 for S3D)."""
+    short_side_px: int | None = None
+    """What the short side is scaled to before the frame is cut from the middle (default: the frame's side)."""
     batch_size: int = 16
     """Clips (seconds of video) that go through the network at once."""
     videos_per_shard: int = 16

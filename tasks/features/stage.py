@@ -8,9 +8,7 @@ commit, so a killed run loses one shard's work at most. All vectors of a backbon
 import hashlib
 import logging
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,87 +19,83 @@ import torch
 
 from storage import MissingFileError, Store, fingerprint
 from storage.objects import fetch
-from storage.shard_writer import ShardWriter
-from storage.vectors import feature_rows
-from tasks.features.backbones import Backbone, Network, backbone_of
-from tasks.features.decoding import Frames
+from storage.vectors import Floats, feature_rows
+from tasks.features import rejects
+from tasks.features.backbones import Layer, Run
 from tasks.features.extraction import Extracted, extract
+from tasks.features.progress import Progress
+from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.job import Job
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 LOG = logging.getLogger("vina.features")
 
 
-class VideoFile(NamedTuple):
+class Film(NamedTuple):
     """A video that has a file."""
 
     video_id: str
     uri: str
+    duration_s: float | None
 
 
 def make_features(job: Job) -> str:
     """Features for every video file that has none; returns what was done."""
     settings, store = job.features, Store(job.store)
-    before = made_before(store, settings)
-    shards = plan(store, settings, before)
-    if not shards:
-        return "no video file is without features"
-    backbone = backbone_of(settings.backbone)
-    network, frames = load_network(backbone, settings), frames_of(backbone, settings)
-    check_same_network(store, backbone, network, frames)
-    progress = Progress(sum(len(shard) for shard in shards))
-    maker = ShardMaker(store, job.run_id, settings, backbone, network, frames, before, progress)
-    made = [maker.make(videos) for videos in shards]
-    if settings.retry_rejected:  # all of them were tried: what was said of them before is out of date
-        store.table("rejects").retire({"stage": "features"}, keep=made, prefix=f"{backbone.name}/")
-    return progress.line()
+    recipe = Recipe.of(settings)
+    films = list_films(store)
+    done = made_before(store, recipe)
+    given_up = set() if settings.retry_rejected else rejects.given_up(store, recipe.backbone.name)
+    shards = plan(films, done | given_up, settings.videos_per_shard)
+    if shards or settings.weights:
+        recipe.check(store)
+    maker = ShardMaker(store, job.run_id, settings, recipe, Progress(*_extent(shards)))
+    if shards:
+        run = load_network(recipe, settings)
+        for shard in shards:
+            maker.make(shard, run)
+    tried = {film.video_id for shard in shards for film in shard}
+    holding = films.keys() - done - maker.made
+    rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, maker.names)
+    return maker.progress.line() if shards else "no video file is without features"
 
 
-def frames_of(backbone: Backbone, settings: FeatureSettings) -> Frames:
-    """The backbone's frames, in the size asked for."""
-    return Frames(backbone.frames.fps, settings.size_px or backbone.frames.size_px)
+def list_films(store: Store) -> dict[str, Film]:
+    """The videos that have files, by id."""
+    listed = store.table("videos").snapshot().read(Film._fields, where=pc.field("uri").is_valid())
+    return {row["video_id"]: Film(**row) for row in reversed(listed.to_pylist())}
 
 
-def plan(store: Store, settings: FeatureSettings, before: Mapping[str, set[str]]) -> list[list[VideoFile]]:
-    """The shards that are to be made, each a list of videos. `before` has the videos of each partition."""
-    listed = store.table("videos").snapshot().read(["video_id", "uri"], where=pc.field("uri").is_valid())
-    files = {row["video_id"]: VideoFile(row["video_id"], row["uri"]) for row in reversed(listed.to_pylist())}
-    done = set.intersection(*before.values())
-    if not settings.retry_rejected:
-        done |= store.table("rejects").snapshot().where(stage="features").distinct("item")
-    todo = [files[video_id] for video_id in sorted(files.keys() - done)]
-    size = settings.videos_per_shard
-    return [todo[begin : begin + size] for begin in range(0, len(todo), size)]
-
-
-def layers_of(settings: FeatureSettings) -> dict[str, str]:
-    """The partitions of `features` that are asked for, each with the layer it holds."""
-    backbone = backbone_of(settings.backbone)
-    layers = {backbone.name: backbone.layer}
-    if settings.joint and backbone.joint_layer:
-        layers[f"{backbone.name}-joint"] = backbone.joint_layer
-    return layers
-
-
-def made_before(store: Store, settings: FeatureSettings) -> dict[str, set[str]]:
-    """The videos that each of these partitions has."""
+def made_before(store: Store, recipe: Recipe) -> set[str]:
+    """The videos that have all the layers already."""
     snapshot = store.table("features").snapshot()
-    return {name: snapshot.where(backbone=name).distinct("video_id") for name in layers_of(settings)}
+    return set.intersection(*(snapshot.where(backbone=name).distinct("video_id") for name in recipe.layers))
 
 
-def load_network(backbone: Backbone, settings: FeatureSettings) -> Network:
+def plan(films: Mapping[str, Film], done: Collection[str], videos_per_shard: int) -> list[list[Film]]:
+    """The shards that are to be made."""
+    todo = [films[video_id] for video_id in sorted(films.keys() - done)]
+    return [todo[begin : begin + videos_per_shard] for begin in range(0, len(todo), videos_per_shard)]
+
+
+def _extent(shards: Sequence[Sequence[Film]]) -> tuple[int, float]:
+    """How many videos, and how long they are; one that does not say is taken for as long as the mean of the others."""
+    lengths = [film.duration_s for shard in shards for film in shard]
+    known = [length for length in lengths if length]
+    return len(lengths), sum(known) * len(lengths) / max(len(known), 1)
+
+
+def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
     """The network on its device; random weights are said aloud."""
-    device = settings.device or _best_device()
     if settings.weights is None:
         LOG.warning(
             "no weights are given: %s has random ones (seed %d). Its features tell videos apart, and mean nothing.",
-            backbone.name,
+            recipe.backbone.name,
             settings.seed,
         )
-    elif not Path(settings.weights).is_file():
-        raise ValueError(f"there are no weights at {settings.weights}: name the file of {backbone.name}'s weights")
-    return backbone.load(Path(settings.weights) if settings.weights else None, settings.seed, device)
+    weights = Path(settings.weights) if settings.weights else None
+    return recipe.backbone.load(weights, settings.seed, settings.device or _best_device())
 
 
 def _best_device() -> str:
@@ -109,135 +103,89 @@ def _best_device() -> str:
     return accelerator.type if accelerator else "cpu"
 
 
-def how_made(backbone: Backbone, network: Network, frames: Frames, layer: str) -> dict[str, Any]:
-    """The columns of `features` that say how a vector was made."""
-    return {
-        "fps": float(frames.fps),
-        "frames_per_clip": frames.fps,
-        "frame_px": frames.size_px,
-        "stride_s": 1.0,
-        "layer": layer,
-        "value_range": backbone.value_range,
-        "weights_sha256": network.weights,
-    }
-
-
-def check_same_network(store: Store, backbone: Backbone, network: Network, frames: Frames) -> None:
-    """Vectors of different networks are not to be compared: a backbone has one."""
-    ours = how_made(backbone, network, frames, backbone.layer)
-    for shard in store.table("features").snapshot().where(backbone=backbone.name).shards:
-        for name, value in ours.items():
-            theirs = shard.constants[name]
-            if theirs is not None and theirs != value and (name, theirs) != ("layer", "as imported"):
-                raise ValueError(
-                    f"the store's features of {backbone.name} have {name} {theirs}, these would have {value}: use what"
-                    f" they were made with, or take them out with `vina forget features --backbone {backbone.name}`"
-                )
-
-
-@dataclass(frozen=True)
+@dataclass
 class ShardMaker:
-    """All that the shards of a run have in common."""
+    """All that the shards of a run have in common, and what became of them."""
 
     store: Store
     run_id: str
     settings: FeatureSettings
-    backbone: Backbone
-    network: Network
-    frames: Frames
-    before: Mapping[str, set[str]]
-    """The videos that each partition had when the run began."""
-    progress: "Progress"
+    recipe: Recipe
+    progress: Progress
 
-    def make(self, videos: Sequence[VideoFile]) -> str:
-        """The features of some videos, in one commit for each layer; those that cannot be decoded become rejects.
+    def __post_init__(self) -> None:
+        self.made: set[str] = set()
+        """The videos that have features now."""
+        self.names: set[str] = set()
+        """The shards that were made."""
 
-        Returns the name of the shard of its rejects.
-        """
-        name = hashlib.sha256("\n".join(video.video_id for video in videos).encode()).hexdigest()[:16]
-        rejects: list[dict[str, Any]] = []
-        with ExitStack() as stack:
-            layers = layers_of(self.settings).items()
-            writers = [
-                (partition, stack.enter_context(self._writer(partition, layer, name, videos)))
-                for partition, layer in layers
-            ]
-            addresses = _local(videos, Path(stack.enter_context(tempfile.TemporaryDirectory())))
-            run, batch_size = self.network.run, self.settings.batch_size
-            for done in extract(addresses, run, batch_size, self.frames, self.progress.add_seconds):
+    def make(self, films: Sequence[Film], run: Run) -> None:
+        """The features of some videos, one commit for each layer; those that cannot be decoded become rejects."""
+        found: list[Extracted] = []
+        bad: list[dict[str, Any]] = []
+        with tempfile.TemporaryDirectory() as folder:
+            copies = dict(_copies(films, Path(folder)))
+            local = _fetched(films, copies)
+            for done in extract(local, run, self.settings.batch_size, self.recipe.frames, self.progress.add_seconds):
                 self.progress.add_video(is_rejected=done.outputs is None)
                 if done.outputs is None:
-                    rejects.append(_reject(done, videos))
-                    continue
-                for (partition, writer), vectors in zip(writers, done.outputs, strict=False):
-                    if vectors is not None and done.video_id not in self.before[partition]:
-                        writer.write(feature_rows(done.video_id, vectors))
-        shard = f"{self.backbone.name}/{name}"
-        _write_rejects(self.store, self.run_id, shard, rejects)
-        return shard
+                    bad.append(_reject(done, films, copies))
+                else:
+                    found.append(done)
+        for number, (partition, layer) in enumerate(self.recipe.layers.items()):
+            vectors = {done.video_id: done.outputs[number] for done in found if done.outputs is not None}
+            self._commit(partition, layer, {name: array for name, array in vectors.items() if array is not None})
+        name = _shard_name([film.video_id for film in films])
+        rejects.write(self.store, self.run_id, self.recipe.backbone.name, name, bad)
+        self.names.add(name)
+        self.made |= {done.video_id for done in found}
 
-    def _writer(self, partition: str, layer: str, name: str, videos: Sequence[VideoFile]) -> ShardWriter:
-        constants = how_made(self.backbone, self.network, self.frames, layer)
-        mark = fingerprint(constants | {"videos": [video.video_id for video in videos]}, {}, CODE_VERSION)
-        features = self.store.table("features")
-        return features.writer({"backbone": partition}, name, fingerprint=mark, run_id=self.run_id, constants=constants)
+    def _commit(self, partition: str, layer: Layer, vectors: Mapping[str, Floats]) -> None:
+        """What the partition does not have by now: others may have brought it meanwhile."""
+        table = self.store.table("features")
+        there = table.snapshot().where(backbone=partition)
+        wanted = (pc.field("second") == 0) & pc.field("video_id").isin(pa.array(vectors, pa.string()))
+        known = set(there.read(["video_id"], where=wanted)["video_id"].to_pylist()) if there.shards else set()
+        new = [name for name in vectors if name not in known]
+        if not new:
+            return
+        constants = self.recipe.columns(layer)
+        mark = fingerprint(constants | {"videos": new}, {}, CODE_VERSION)
+        with table.writer(
+            {"backbone": partition}, _shard_name(new), fingerprint=mark, run_id=self.run_id, constants=constants
+        ) as writer:
+            for name in new:
+                writer.write(feature_rows(name, vectors[name]))
 
 
-def _local(videos: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, str]]:
+def _shard_name(video_ids: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(video_ids).encode()).hexdigest()[:16]
+
+
+def _copies(films: Sequence[Film], folder: Path) -> Iterator[tuple[str, Path]]:
+    """Where objects on S3 are copied to while they are read."""
+    for number, film in enumerate(films):
+        if film.uri.startswith("s3://"):
+            yield film.video_id, folder / f"{number}{Path(film.uri).suffix}"
+
+
+def _fetched(films: Sequence[Film], copies: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Where to read each video: files and web addresses as they are, objects on S3 from a copy, one at a time."""
-    for video_id, uri in videos:
-        if not uri.startswith("s3://"):
-            yield video_id, uri
+    for film in films:
+        copy = copies.get(film.video_id)
+        if copy is None:
+            yield film.video_id, film.uri
             continue
-        copy = folder / f"video{Path(uri).suffix}"
         try:
-            fetch(uri, copy)
+            fetch(film.uri, copy)
         except MissingFileError as error:  # what is not there is decoded as such, and rejected
             LOG.warning("%s", error)
-        yield video_id, str(copy)
+        yield film.video_id, str(copy)
         copy.unlink(missing_ok=True)
 
 
-def _reject(done: Extracted, videos: Sequence[VideoFile]) -> dict[str, Any]:
+def _reject(done: Extracted, films: Sequence[Film], copies: Mapping[str, Path]) -> dict[str, Any]:
     reason = done.problem.reason if done.problem else "no frames"
-    uri = next(video.uri for video in videos if video.video_id == done.video_id)
-    return {"item": done.video_id, "reason": reason, "detail": str(done.problem), "file": uri, "line": None}
-
-
-def _write_rejects(store: Store, run_id: str, shard: str, rejects: list[dict[str, Any]]) -> None:
-    table, partition = store.table("rejects"), {"stage": "features"}
-    if rejects or table.snapshot().find(partition, shard):
-        rows = pa.Table.from_pylist(rejects, schema=table.schema.files)
-        mark = fingerprint({"rejects": rejects}, {}, CODE_VERSION)
-        table.commit(rows, partition, shard, fingerprint=mark, run_id=run_id)
-
-
-class Progress:
-    """Counts videos and seconds, and says so every few seconds."""
-
-    def __init__(self, num_videos: int, every_s: float = 5.0) -> None:
-        self._num_videos, self._every_s = num_videos, every_s
-        self._videos = self._rejected = self._seconds = 0
-        self._begin = self._said = time.monotonic()
-
-    def add_seconds(self, seconds: int) -> None:
-        """Seconds of video that went through the network."""
-        self._seconds += seconds
-        if time.monotonic() - self._said >= self._every_s:
-            self._said = time.monotonic()
-            LOG.info(self.line())
-
-    def add_video(self, is_rejected: bool) -> None:
-        """A video that is done with."""
-        self._videos += 1
-        self._rejected += is_rejected
-
-    def line(self) -> str:
-        """E.g. `12 of 40 videos (1 rejected), 812 s of video at 34.1 s a second, 1 min 20 s left`."""
-        elapsed = max(time.monotonic() - self._begin, 1e-9)
-        text = f"{self._videos:,} of {self._num_videos:,} videos ({self._rejected:,} rejected)"
-        text += f", {self._seconds:,} s of video at {self._seconds / elapsed:.1f} s a second"
-        if 0 < self._videos < self._num_videos:
-            left = elapsed / self._videos * (self._num_videos - self._videos)
-            text += f", {int(left // 60)} min {int(left % 60)} s left"
-        return text
+    uri = next(film.uri for film in films if film.video_id == done.video_id)
+    detail = str(done.problem).replace(str(copies.get(done.video_id, uri)), uri)
+    return {"item": done.video_id, "reason": reason, "detail": detail, "file": uri, "line": None}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from storage.schemas import TABLES
 from storage.vectors import feature_rows
 from tasks.importers.files import Files
 from tasks.importers.intake import Intake
@@ -17,15 +18,7 @@ from tasks.importers.videos import MEDIA
 
 TENSORS = (".pth.tar", ".pth", ".pt")
 EXPECTED = f"files ending in .npy, {', '.join(TENSORS)}"
-HOW = {
-    "stride_s": 1.0,
-    "layer": "as imported",
-    "fps": None,
-    "frames_per_clip": None,
-    "frame_px": None,
-    "value_range": None,
-    "weights_sha256": None,
-}
+HOW = dict.fromkeys(TABLES["features"].constants) | {"stride_s": 1.0, "layer": "as imported"}
 
 
 def import_features(files: Files, intake: Intake, backbone: str, width: int | None = None) -> None:

@@ -48,8 +48,7 @@ def _backbone(files: Files, options: Options) -> str:
 def _read_features(files: Files, intake: Intake, store: Store, options: Options) -> None:
     backbone = _backbone(files, options)
     known = store.table("features").snapshot().where(backbone=backbone)
-    vectors = known.dataset().head(1, columns=["vector"])["vector"] if known.shards else []
-    features.import_features(files, intake, backbone, width=len(vectors[0].as_py()) // 2 if len(vectors) else None)
+    features.import_features(files, intake, backbone, known.vector_width())
 
 
 def _read_videos(files: Files, intake: Intake, store: Store, options: Options) -> None:
@@ -113,10 +112,12 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
     taken: dict[str, int] = {}
     for table, partitions in places.items():
         for partition in partitions:
-            rows = store.table(table).snapshot().where(**partition).num_rows
-            if rows:
+            known = store.table(table).snapshot().where(**partition)
+            if known.shards:
                 store.table(table).retire(partition)
-                taken[table] = taken.get(table, 0) + rows
+                taken[table] = taken.get(table, 0) + known.num_rows
+    if name in ("features", "videos"):  # what could not be decoded may be another file next time
+        store.table("rejects").retire({"stage": "features"}, prefix=f"{backbone}/" if backbone else "")
     return taken
 
 

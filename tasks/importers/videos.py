@@ -16,6 +16,7 @@ from tasks.importers.files import Files
 from tasks.importers.intake import Intake
 from tasks.importers.narrations import Narrations
 from tasks.importers.text_files import BadFile
+from tasks.video_file import BadVideo, open_video
 
 SOURCE = "videos"
 PARTITION = {"source": SOURCE}
@@ -46,23 +47,27 @@ def _keep_video(path: Path, intake: Intake, upload: Callable[[str, Path], str] |
         intake.summary.read["videos"] += 1
         raise
     if intake.new("videos", PARTITION, path.stem, path):
-        uri = upload(f"videos/{quote(path.name)}", path) if upload else str(path.resolve())
+        uri = upload(f"videos/{quote(path.name)}", path) if upload else _address(path)
         intake.keep("videos", PARTITION, [{"video_id": path.stem, "duration_s": duration_s, "uri": uri}])
 
 
-def probe_duration_s(path: Path) -> float | None:
-    """The length that the container or its video stream states; a BadFile if there is no video in it."""
+def _address(path: Path) -> str:
+    address = str(path.resolve())
     try:
-        with av.open(str(path)) as container:
-            if not container.streams.video:
-                raise BadFile("no video in the file", f"{path} has no video stream")
-            stream = container.streams.video[0]
-            if stream.duration and stream.time_base:
-                return float(stream.duration * stream.time_base)
-            return container.duration / 1_000_000 if container.duration else None
+        address.encode()
+    except UnicodeEncodeError as error:
+        raise BadFile("path is not UTF-8", f"{path.name} lies in a folder whose name is not UTF-8") from error
+    return address
+
+
+def probe_duration_s(path: Path) -> float | None:
+    """The length that the video stream or its container states; a BadFile if there is no video in it."""
+    try:
+        with open_video(str(path)) as video:
+            return video.claimed_s or video.container_s
+    except BadVideo as error:
+        raise BadFile(error.reason, str(error)) from error
     except (av.error.FFmpegError, ValueError) as error:
-        if isinstance(error, BadFile):
-            raise
         raise BadFile("not a video", f"{path} cannot be opened as a video: {error}") from error
 
 

@@ -69,7 +69,7 @@ def test_decoding(film: Path) -> None:
 
 
 def test_end_to_end(film: Path) -> None:
-    network, frames = load_s3d(None, 0, "cpu").run, Frames(16, SIDE)
+    network, frames = load_s3d(None, 0, "cpu"), Frames(16, SIDE)
     clips = np.stack(list(read_clips(str(film), frames)))
 
     def alone() -> None:

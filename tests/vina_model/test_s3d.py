@@ -202,7 +202,7 @@ def test_a_state_with_other_names_or_shapes_is_refused(plain: S3D) -> None:
         load_state(plain, state)
     assert str(refusal.value).startswith(
         "these weights do not fit S3D; missing: conv_2b.bn1.running_var, fc.bias; unknown: head.weight; "
-        "wrong shape: fc.weight is [512, 512], not [512, 1024], gating.fc.bias is a str. Load the published"
+        "wrong: fc.weight is [512, 512], not [512, 1024], gating.fc.bias is a str. Load the published"
     )
 
 

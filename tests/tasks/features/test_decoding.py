@@ -9,7 +9,8 @@ import av
 import numpy as np
 import pytest
 
-from tasks.features.decoding import BadVideo, Frames, read_clips
+from tasks.features.decoding import Frames, read_clips
+from tasks.video_file import BadVideo
 from tests.tasks.features.films import colours_of, rotate, write_film
 
 SMALL = Frames(16, 32)
@@ -89,7 +90,7 @@ def test_values_are_red_green_blue(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"", "cannot be decoded"), (b"hello, I am a text\n" * 100, "cannot be decoded"), (None, "cannot be decoded")],
+    [(b"", "cannot be decoded"), (b"hello, I am a text\n" * 100, "cannot be decoded"), (None, "file is missing")],
     ids=["empty", "text", "missing"],
 )
 def test_what_is_no_video_is_named(tmp_path: Path, content: bytes | None, reason: str) -> None:
@@ -121,8 +122,11 @@ def test_a_file_with_sound_only(tmp_path: Path) -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="size_px from 32"):
-        Frames(16, 8)
+    for size_px in (0, 8, 33, 1026):
+        with pytest.raises(ValueError, match="even sizes from 32"):
+            Frames(16, size_px)
+    with pytest.raises(ValueError, match="at least the frames' 64 px"):
+        Frames(16, 64, 48)
 
 
 MEMORY = """

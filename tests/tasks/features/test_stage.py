@@ -1,28 +1,33 @@
 """From video files to rows: exact seconds, batches across videos, broken files as rejects, only what is missing."""
 
+import hashlib
 import logging
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from storage import Store
 from storage.feature_reader import FeatureReader
 from tasks.features import stage
-from tasks.features.backbones import Network, Outputs, backbone_of, load_s3d
+from tasks.features.backbones import BACKBONES, Layer, Outputs, backbone_of, load_s3d
 from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
+from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import Options, import_source
 from tasks.job import Job
 from tests.tasks.features.films import COLOURS, write_film
+from vina_model.s3d import seeded
 
 SMALL = FeatureSettings(size_px=32, batch_size=5, videos_per_shard=2)
 Make = Callable[..., str]
@@ -52,9 +57,10 @@ def store(tmp_path: Path, films: Path) -> Store:
 
 @pytest.fixture
 def fake_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        stage, "load_network", lambda backbone, settings: Network(mean_colour, f"random:{settings.seed}")
-    )
+    """In place of S3D; its layers are as wide as a colour and a brightness."""
+    small = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3), joint_layer=Layer("fc", 1))
+    monkeypatch.setitem(BACKBONES, "s3d-milnce", small)
+    monkeypatch.setattr(stage, "load_network", lambda recipe, settings: mean_colour)
 
 
 def make(store: Store, run_id: str = "run-1", **changes: Any) -> str:
@@ -91,6 +97,7 @@ def test_every_second_has_its_vector(store: Store, fake_network: None) -> None:
         "fps": 16.0,
         "frames_per_clip": 16,
         "frame_px": 32,
+        "short_side_px": 32,
         "stride_s": 1.0,
         "layer": "mixed_5c",
         "value_range": "[0, 1]",
@@ -122,9 +129,9 @@ def test_broken_videos_are_rejects_and_stop_nobody(store: Store, films: Path, fa
     (films / "_v-1.mp4").write_bytes((films / "_v-1.mp4").read_bytes()[:700])
     (films / "_v-2.mp4").unlink()
     assert "(2 rejected)" in make(store)
-    assert rejects(store) == [("_v-1", "cannot be decoded"), ("_v-2", "cannot be decoded")]
+    assert rejects(store) == [("_v-1", "cannot be decoded"), ("_v-2", "file is missing")]
     assert sorted(features(store)) == ["_v-0", "_v-3", "_v-4"]
-    assert make(store) == "no video file is without features"
+    assert make(store).startswith("1 of 1 videos (1 rejected)"), "a missing file may be there again"
     write_film(films / "_v-2.mp4", 2, 10)
     assert make(store, retry_rejected=True).startswith("2 of 2 videos (1 rejected)")
     assert rejects(store) == [("_v-1", "cannot be decoded")] and len(features(store)["_v-2"]) == 2
@@ -173,7 +180,10 @@ def test_imported_features_count_as_done(store: Store, tmp_path: Path, fake_netw
     (tmp_path / "s3d-milnce").mkdir()
     np.save(tmp_path / "s3d-milnce/_v-0.mp4.npy", np.ones((3, 3), np.float16))
     import_source(store, "import", "features", tmp_path / "s3d-milnce")
-    assert make(store).startswith("4 of 4 videos")
+    with pytest.raises(ValueError, match=r"have weights_sha256 unknown \(imported\), these would have random:0"):
+        make(store)
+    (tmp_path / "s3d.pth").write_bytes(b"the real ones")
+    assert make(store, weights=str(tmp_path / "s3d.pth")).startswith("4 of 4 videos")
     assert (features(store)["_v-0"] == 1).all()
 
 
@@ -187,7 +197,7 @@ def test_the_real_network_sees_the_colours_change_at_whole_seconds(
     assert vectors.shape == (6, 1024)
     film = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
     (uri,) = (row["uri"] for row in film if row["video_id"] == "_v-2")
-    network = load_s3d(None, 0, "cpu").run
+    network = load_s3d(None, 0, "cpu")
     (done,) = extract([("x", uri)], network, 2, Frames(16, 32), lambda count: None)
     assert done.outputs is not None
     again = done.outputs.main.astype(np.float32)
@@ -197,8 +207,6 @@ def test_the_real_network_sees_the_colours_change_at_whole_seconds(
 
 
 def test_weights_that_do_not_fit_are_refused(store: Store, tmp_path: Path) -> None:
-    import torch
-
     with pytest.raises(ValueError, match="there are no weights at"):
         make(store, weights=str(tmp_path / "nowhere.pth"))
     (tmp_path / "text.pth").write_text("hello")
@@ -212,17 +220,12 @@ def test_weights_that_do_not_fit_are_refused(store: Store, tmp_path: Path) -> No
 
 
 def test_weights_of_a_file_are_named_by_their_hash(tmp_path: Path) -> None:
-    import hashlib
-
-    import torch
-
-    from vina_model.s3d import seeded
-
     torch.save(seeded(3).state_dict(), tmp_path / "s3d.pth")
-    network = load_s3d(tmp_path / "s3d.pth", 0, "cpu")
-    assert network.weights == hashlib.sha256((tmp_path / "s3d.pth").read_bytes()).hexdigest()
+    recipe = Recipe.of(FeatureSettings(weights=str(tmp_path / "s3d.pth")))
+    assert recipe.weights == hashlib.sha256((tmp_path / "s3d.pth").read_bytes()).hexdigest()
     clips = np.random.default_rng(0).integers(0, 255, (1, 16, 32, 32, 3), np.uint8)
-    assert np.array_equal(network.run(clips).main, load_s3d(None, 3, "cpu").run(clips).main)
+    of_file, of_seed = load_s3d(tmp_path / "s3d.pth", 0, "cpu"), load_s3d(None, 3, "cpu")
+    assert np.array_equal(of_file(clips).main, of_seed(clips).main)
 
 
 def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_network: None) -> None:
@@ -232,14 +235,16 @@ def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_net
         path.unlink()
     store.objects.delete("videos/_v-3.mp4")
     assert make(store).startswith("5 of 5 videos (1 rejected)")
-    assert rejects(store) == [("_v-3", "cannot be decoded")]
+    assert rejects(store) == [("_v-3", "file is missing")]
 
 
 SLOWLY = """
 import sys, time
 import numpy as np
+from dataclasses import replace
 from tasks.features import stage
-from tasks.features.backbones import Network, Outputs
+from tasks.features.backbones import BACKBONES, Layer, Outputs
+from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.job import Job
 
@@ -247,7 +252,8 @@ def slow(clips):
     time.sleep(0.02 * len(clips))
     return Outputs(clips.reshape(len(clips), -1, 3).mean(1).astype(np.float16), None)
 
-stage.load_network = lambda backbone, settings: Network(slow, "random:0")
+BACKBONES["s3d-milnce"] = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3))
+stage.load_network = lambda recipe, settings: slow
 stage.make_features(Job(sys.argv[1], "run-1", None, FeatureSettings(size_px=32, batch_size=2, videos_per_shard=1)))
 """
 

@@ -1,0 +1,77 @@
+"""How features are made, known before the network is loaded: it is written beside every vector, and never mixed."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from storage import Store
+from tasks.features.backbones import Backbone, Layer, backbone_of
+from tasks.features.decoding import Frames
+from tasks.features.settings import FeatureSettings
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One backbone with its weights and frames, and the layers that are kept of it."""
+
+    backbone: Backbone
+    frames: Frames
+    weights: str
+    """The sha256 of the weights' file, or random:SEED."""
+    layers: dict[str, Layer]
+    """By the partition of `features` that each goes to."""
+
+    @classmethod
+    def of(cls, settings: FeatureSettings) -> "Recipe":
+        """What the settings ask for; they are refused here, before any work, where they make no sense."""
+        backbone = backbone_of(settings.backbone)
+        side = backbone.frames.size_px if settings.size_px is None else settings.size_px
+        frames = Frames(backbone.frames.fps, side, settings.short_side_px or 0)
+        layers = {backbone.name: backbone.layer}
+        if settings.joint and backbone.joint_layer:
+            layers[f"{backbone.name}-joint"] = backbone.joint_layer
+        return cls(backbone, frames, _name_weights(settings), layers)
+
+    def columns(self, layer: Layer) -> dict[str, Any]:
+        """The columns of `features` that say how a vector was made."""
+        return {
+            "fps": float(self.frames.fps),
+            "frames_per_clip": self.frames.fps,
+            "frame_px": self.frames.size_px,
+            "short_side_px": self.frames.short_side_px,
+            "stride_s": 1.0,
+            "layer": layer.name,
+            "value_range": self.backbone.value_range,
+            "weights_sha256": self.weights,
+        }
+
+    def check(self, store: Store) -> None:
+        """Vectors of different networks are not to be compared: those that the store has must be made like these."""
+        for partition, layer in self.layers.items():
+            snapshot = store.table("features").snapshot().where(backbone=partition)
+            ours = self.columns(layer) | {"width": layer.width}
+            width = {"width": snapshot.vector_width()}
+            for theirs in ({**shard.constants, **width} for shard in snapshot.shards if shard.num_rows):
+                for name, value in ours.items():
+                    if not _fits(name, theirs[name], value):
+                        raise ValueError(
+                            f"the store's features of {partition} have {name} {theirs[name] or 'unknown (imported)'}, "
+                            f"these would have {value}: use what they were made with (--weights, --frame-size), or "
+                            f"take them out with `vina forget features --backbone {partition}`"
+                        )
+
+
+def _fits(name: str, theirs: Any, ours: Any) -> bool:
+    if theirs is None:  # imported: taken at its word, but random vectors would be noise among them
+        return not (name == "weights_sha256" and ours.startswith("random:"))
+    return theirs == ours or (name, theirs) == ("layer", "as imported")
+
+
+def _name_weights(settings: FeatureSettings) -> str:
+    if settings.weights is None:
+        return f"random:{settings.seed}"
+    if not Path(settings.weights).is_file():
+        raise ValueError(f"there are no weights at {settings.weights}: name the file of {settings.backbone}'s weights")
+    with Path(settings.weights).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
