@@ -5,7 +5,7 @@ nothing to each other but what they leave in the store.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import NamedTuple
 
 from prefect import flow, get_run_logger, task
@@ -16,6 +16,8 @@ from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import import_corpus
 from tasks.job import Job
+from tasks.pairing.settings import PairingSettings
+from tasks.pairing.stage import make_pairs
 from tasks.run_record import record_run
 
 
@@ -29,6 +31,7 @@ class Stage(NamedTuple):
 STAGES = (
     Stage("import", import_corpus),
     Stage("features", make_features),
+    Stage("pairing", make_pairs),
     Stage("catalogue", list_tables),
 )  # fmt: skip
 
@@ -38,20 +41,22 @@ def vina(
     store: str = "vina-store",
     corpus: str | None = None,
     features: FeatureSettings | None = None,
+    pairing: PairingSettings | None = None,
     stages: list[str] | None = None,
     run_id: str | None = None,
 ) -> str:
     """Run the stages (all, or those named, always in the pipeline's order) on a store; returns the run's id.
 
-    `corpus` is the folder that the stage `import` reads; `features` are the settings of the stage of that name.
+    `corpus` is the folder that the stage `import` reads; `features` and `pairing` are settings of these stages.
     """
     chosen = choose_stages(stages)
-    features = features or FeatureSettings()
     names = [stage.name for stage in chosen]
-    configuration = {"store": store, "corpus": corpus, "features": asdict(features), "stages": names}
+    job = Job(store, "", corpus, features or FeatureSettings(), pairing or PairingSettings())
+    configuration = asdict(job) | {"stages": names}
     with record_run(Store(store), run_id, names, configuration) as run:
+        job = replace(job, run_id=run)
         for stage in chosen:
-            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(Job(store, run, corpus, features))
+            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(job)
             get_run_logger().info("%s: %s", stage.name, report)
     return run
 

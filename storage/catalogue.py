@@ -8,6 +8,7 @@ Only SELECT, and EXPLAIN of a SELECT, run; files outside the store stay closed; 
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -50,14 +51,17 @@ _SHARD_COLUMNS = pa.schema(
 class Catalogue:
     """A context manager: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, memory_limit: str | None = None) -> None:
+        """With a limit ("1GB") larger queries go through temporary files; without one they have most of the memory."""
         self.store = store
         self._broken: dict[str, StoreError] = {}
-        self._connection = duckdb.connect(":memory:")
+        self._spill = tempfile.TemporaryDirectory(prefix="vina-sql-")
+        settings = {"memory_limit": memory_limit} if memory_limit else {}
+        self._connection = duckdb.connect(":memory:", config={"temp_directory": self._spill.name, **settings})
         try:
             self._prepare()
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
 
     def __enter__(self) -> "Catalogue":
@@ -66,7 +70,12 @@ class Catalogue:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it; what it spilled goes away."""
         self._connection.close()
+        self._spill.cleanup()
 
     def query(self, statement: str) -> pa.Table:
         """The answer to one statement, in memory. QueryError if it is wrong or would change anything."""
@@ -185,7 +194,7 @@ class Catalogue:
             endpoint = urlparse(self.store.location.endpoint)
             secure = str(endpoint.scheme == "https").lower()
             options |= {"ENDPOINT": endpoint.netloc, "URL_STYLE": "path", "USE_SSL": secure}
-        given = ", ".join(f"{name} {_quoted(value)}" for name, value in options.items() if value)
+        given = ", ".join(f"{name} {quoted(value)}" for name, value in options.items() if value)
         self._connection.execute(f"CREATE SECRET vina (TYPE s3, {given})")
         return True
 
@@ -254,5 +263,6 @@ def _paper() -> pa.Table:
     return pa.table(dict(zip(names, map(list, zip(*PAPER_NUMBERS, strict=True)), strict=True)))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as SQL spells it."""
     return "'" + text.replace("'", "''") + "'"

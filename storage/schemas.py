@@ -147,7 +147,7 @@ _ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
 _SOURCE = Column("source", STRING, "the data set the row comes from: howto100m, wikihow, crosstask, ...")
 _BENCHMARK = Column("benchmark", STRING, "crosstask, crosstask-articles, htstep, htm-align, ...")
 _BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
-_MODEL = Column("model", STRING, "name or path of the sentence-embedding model")
+_MODEL = Column("model", STRING, "NAME@HASH of the sentence-embedding model, HASH being that of its weights")
 
 
 def _start(comment: str, optional: bool = False) -> Column:
@@ -222,12 +222,18 @@ _ALL = (
         constants=("fps", "frames_per_clip", "frame_px", "short_side_px", "stride_s", "layer", "value_range",
                    "weights_sha256"),
         sequence="second"),
-    TableSchema("sentence_embeddings", 1, "one row a distinct text", (
+    TableSchema("sentence_embeddings", 2, "one row a distinct text", (
         _MODEL,
-        Column("text_sha256", STRING, "hash of the text"),
-        Column("text", STRING, "the narration or title"),
-        _vector("vector", "float32", "the unit-length embedding"),
+        Column("text_sha256", STRING, "hash of the text; shards hold the texts in its order"),
+        Column("text", STRING, "the narration, title or step"),
+        _vector("vector", "float16", "the embedding; of unit length if the model is one for pairing"),
     ), ("model",), key="text_sha256"),
+    TableSchema("text_votes", 1, "the article whose title each distinct narration is most similar to", (
+        _MODEL,
+        Column("text", STRING, "the narration"),
+        _ARTICLE,
+        Column("similarity", FLOAT, "cosine similarity of the narration and the article's title"),
+    ), ("model",)),
     TableSchema("votes", 1, "for each video the articles its narrations voted for, best first", (
         _MODEL,
         _VIDEO,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tasks.features.settings import FeatureSettings
+from tasks.pairing.settings import PairingSettings
 
 
 @dataclass(frozen=True)
@@ -14,3 +15,4 @@ class Job:
     corpus: str | None = None
     """The folder that the stage `import` reads."""
     features: FeatureSettings = field(default_factory=FeatureSettings)
+    pairing: PairingSettings = field(default_factory=PairingSettings)

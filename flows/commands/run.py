@@ -6,6 +6,7 @@ import logging
 from flows.commands.shared import Add, whole_number
 from storage import Store
 from tasks.features.settings import FeatureSettings
+from tasks.pairing.settings import PairingSettings
 from tasks.run_record import checked_run_id
 
 
@@ -22,6 +23,9 @@ def add_commands(add: Add) -> None:
     run.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first (default PX)")
     run.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
     run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
+    run.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder, or its name (default: MPNet)")
+    run.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
+    run.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles that are near all")
 
 
 def _stages(text: str) -> list[str]:
@@ -53,6 +57,11 @@ def _run(options: argparse.Namespace) -> int:
         joint=options.joint,
         retry_rejected=options.retry_rejected,
     )
-    run_id = vina(options.store, options.corpus, features, options.stages, options.run_id)
+    pairing = PairingSettings(
+        model=options.model,
+        articles=options.articles,
+        correct_hubs=options.correct_hubs,
+    )
+    run_id = vina(options.store, options.corpus, features, pairing, options.stages, options.run_id)
     print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
     return 0

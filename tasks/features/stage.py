@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
 
 from storage import MissingFileError, Store, fingerprint
 from storage.objects import fetch
 from storage.vectors import Floats, feature_rows
+from tasks.device import best_device
 from tasks.features import rejects
 from tasks.features.backbones import Layer, Run
 from tasks.features.extraction import Extracted, extract
@@ -95,12 +95,7 @@ def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
             settings.seed,
         )
     weights = Path(settings.weights) if settings.weights else None
-    return recipe.backbone.load(weights, settings.seed, settings.device or _best_device())
-
-
-def _best_device() -> str:
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
-    return accelerator.type if accelerator else "cpu"
+    return recipe.backbone.load(weights, settings.seed, settings.device or best_device())
 
 
 @dataclass

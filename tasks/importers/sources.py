@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage import Store
+from storage.catalogue import Catalogue
 from tasks.importers import crosstask, features, howto100m, htm_align, htstep, videos, wikihow, youwikihow
 from tasks.importers.files import Files
 from tasks.importers.intake import Intake
@@ -148,9 +149,6 @@ def import_corpus(job: Job) -> str:
 
 def missing_lines(store: Store) -> list[str]:
     """What the store's corpus as a whole lacks, for people."""
-    # Imported here: what a flow can reach is never freed when Python ends, and DuckDB would complain of leaks.
-    from storage.catalogue import Catalogue
-
     with Catalogue(store) as catalogue:
         rows = catalogue.query(
             "SELECT what, count(*) AS n, min(item) AS example FROM missing GROUP BY what ORDER BY what"

@@ -1,0 +1,1 @@
+"""The stage `pairing`: narrations vote for the article that their video shows."""

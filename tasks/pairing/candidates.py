@@ -1,0 +1,67 @@
+"""The articles that videos can be paired with, and which of them a data set's own task is."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage import Store
+from storage.catalogue import Catalogue, quoted
+from storage.fingerprint import fingerprint
+from storage.snapshot import Snapshot
+from storage.vectors import decode
+
+DEFAULT_SOURCE = "wikihow"
+TITLE_KEY = "trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^a-z0-9]+', ' ', 'g'))"
+"""Titles that differ in case and punctuation only are the same one."""
+
+
+class NoCandidates(ValueError):
+    """There is nothing to vote for."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Articles with steps, in the order of their ids: of equal titles the first one is voted for."""
+
+    source: str
+    article_ids: list[str]
+    titles: list[str]
+
+    @property
+    def titles_sql(self) -> str:
+        """A query for their titles, as the column `text`."""
+        return f"""SELECT title AS text FROM articles SEMI JOIN steps USING (source, article_id)
+            WHERE source = {quoted(self.source)}"""
+
+    @property
+    def version(self) -> str:
+        """Changes with the articles."""
+        return fingerprint({"articles": self.article_ids, "titles": self.titles}, {}, "1")
+
+    def vectors(self, embedded: Snapshot) -> npt.NDArray[np.float16]:
+        """The titles' embeddings, row by row, among those of a model."""
+        wanted = pc.field("text").isin(pa.array(sorted(set(self.titles)), pa.string()))
+        rows = embedded.read(["text", "vector"], where=wanted)
+        places = {text: place for place, text in enumerate(rows["text"].to_pylist())}
+        vectors = decode(rows["vector"], "float16")
+        return np.asarray(vectors[[places[title] for title in self.titles]], np.float16)
+
+
+def candidates_of(store: Store, source: str | None) -> Candidates:
+    """The articles of a source that have steps; of wikiHow if none is named. A NoCandidates if there are none."""
+    source = source or DEFAULT_SOURCE
+    with Catalogue(store) as catalogue:
+        found = catalogue.query(
+            "SELECT source, article_id, title FROM articles SEMI JOIN steps USING (source, article_id) ORDER BY ALL"
+        )
+    rows = [row for row in found.to_pylist() if row["source"] == source]
+    if not rows:
+        known = ", ".join(sorted({row["source"] for row in found.to_pylist()})) or "none yet"
+        raise NoCandidates(
+            f"the store has no articles of {source} with steps: import them, or name a source that has some with "
+            f"--articles (here: {known})"
+        )
+    return Candidates(source, [row["article_id"] for row in rows], [row["title"] for row in rows])

@@ -1,0 +1,74 @@
+"""Every distinct text once through a model, kept in `sentence_embeddings`; a rerun embeds what is new.
+
+Texts come in the order of their hashes, so an interrupted run is gone on with in the same shards, and any part of them
+is a fair sample of all.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage import Store, fingerprint
+from storage.catalogue import Catalogue, quoted
+from storage.vectors import encode
+
+CODE_VERSION = "1"
+MEMORY_LIMIT = "800MB"
+LOG = logging.getLogger("vina.pairing")
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
+
+
+def embed_texts(store: Store, run_id: str, model: str, embed: Embed, texts_sql: str, texts_per_shard: int) -> int:
+    """Embed the texts that a query (one column, `text`) gives and the model has not seen; returns their number."""
+    new = f"""SELECT DISTINCT text, sha256(text) AS text_sha256 FROM ({texts_sql})
+        ANTI JOIN (SELECT text FROM sentence_embeddings WHERE model = {quoted(model)}) USING (text)"""
+    with Catalogue(store, MEMORY_LIMIT) as catalogue:
+        total = catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py()
+        progress = _Progress(total)
+        ordered = catalogue.stream(f"{new} ORDER BY text_sha256", texts_per_shard) if total else ()
+        for texts in _cut(ordered, texts_per_shard):
+            _write_shard(store, run_id, model, texts, embed(texts["text"].to_pylist()))
+            progress.add(len(texts))
+    return int(total)
+
+
+def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], size: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `size`."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += len(batch)
+        while count >= size:
+            rows = pa.Table.from_batches(held)
+            yield rows.slice(0, size)
+            held, count = rows.slice(size).to_batches(), count - size
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors: npt.NDArray[np.float16]) -> None:
+    hashes = texts["text_sha256"].combine_chunks()
+    name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
+    rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})
+    mark = fingerprint({"model": model, "texts": name}, {}, CODE_VERSION)
+    store.table("sentence_embeddings").commit(rows, {"model": model}, name, fingerprint=mark, run_id=run_id)
+
+
+class _Progress:
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._begin = total, 0, time.monotonic()
+
+    def add(self, count: int) -> None:
+        self._done += count
+        rate = self._done / max(time.monotonic() - self._begin, 1e-9)
+        left = int((self._total - self._done) / rate)
+        LOG.info(
+            "embedded %s of %s texts, %.0f a second, %d min %d s left",
+            f"{self._done:,}", f"{self._total:,}", rate, left // 60, left % 60,
+        )  # fmt: skip

