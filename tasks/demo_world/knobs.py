@@ -54,6 +54,7 @@ class Knobs:
     repeat_rate: float = _knob(0.15, 0, 1, "How often a shown step is shown again later.")
     silent_rate: float = _knob(0.3, 0, 1, "How often a shown step is not told.")
     unseen_rate: float = _knob(0.25, 0, 1, "How often a step that is not shown is told all the same.")
+    topic_rate: float = _knob(0.7, 0, 1, "How often a video begins by saying what it is about.")
     pronoun_rate: float = _knob(0.2, 0, 1, "How often a speaker says `it` where the article names the object.")
 
     num_tasks: int = _knob(40, 1, 2_000, "Tasks, one article each.")

@@ -153,4 +153,8 @@ CHAT = (
     "thanks so much for watching and i'll see you next time", "honestly it's easier than you think",
     "a friend of mine asked me about this last week", "let me just move the camera over here",
 )  # fmt: skip
+TOPICS = (
+    "today i'm going to show you how to {}", "so that is how you {}", "in this video we {}",
+    "a lot of you have asked me how to {}", "there are many ways to {} and this one is mine",
+)  # fmt: skip
 ASIDES = ("last week i had to", "some people like to", "my neighbor would", "in my other video i")

@@ -150,6 +150,7 @@ def _narrations(
 ) -> tuple[Narration, ...]:
     """Sentences in spoken order, one at a time, each at about the time its lag asks for."""
     wanted: list[tuple[float, int | None, tuple[float, float] | None, float]] = []  # when, step, seen, lag
+    introduction = speaker.introduce(article) if rng.random() < knobs.topic_rate else None
     for scene in scenes:
         if scene.step is None or rng.random() < knobs.silent_rate:
             continue
@@ -164,6 +165,9 @@ def _narrations(
     for _ in range(int(others + rng.random())):
         wanted.append((float(rng.uniform(0, duration_s)), None, None, 0.0))
     clock, said = 0.0, []
+    if introduction:
+        clock = round(len(introduction.split()) / 2.8, 2)
+        said.append(Narration(introduction, 0.0, clock, None, None))
     for when, step, seen, lag in sorted(wanted, key=lambda item: item[0]):
         text = speaker.tell(article.steps[step], lag) if step is not None else speaker.chat(article)
         start = round(max(clock, when, 0.0), 2)

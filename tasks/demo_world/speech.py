@@ -6,7 +6,18 @@ import numpy as np
 
 from tasks.demo_world.articles import Article, Step
 from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.lexicon import ACTIONS, ANNOUNCEMENTS, ASIDES, CHAT, OPENERS, PRONOUNS, RECALLS, TAILS, THEMES
+from tasks.demo_world.lexicon import (
+    ACTIONS,
+    ANNOUNCEMENTS,
+    ASIDES,
+    CHAT,
+    OPENERS,
+    PRONOUNS,
+    RECALLS,
+    TAILS,
+    THEMES,
+    TOPICS,
+)
 
 _SPOKEN = {thing.written: thing.spoken for theme in THEMES for thing in theme.objects}
 EARLY_OR_LATE_S = 6.0
@@ -26,8 +37,14 @@ class Speaker:
             openers = ANNOUNCEMENTS if lag_s < 0 else RECALLS
         return f"{self._one_of(openers)} {self._clause(step)} {self._one_of(TAILS)}".strip() + "."
 
+    def introduce(self, article: Article) -> str:
+        """A sentence that says what the video is about."""
+        return self._one_of(TOPICS).format(article.title.lower()) + "."
+
     def chat(self, article: Article) -> str:
         """A sentence that tells no step of this article."""
+        if self._rng.random() < self._knobs.topic_rate / 2:
+            return self.introduce(article)
         if self._rng.random() < 0.6:
             return self._one_of(CHAT) + "."
         own = {(step.action, step.object) for step in article.steps}

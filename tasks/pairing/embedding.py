@@ -19,6 +19,7 @@ from storage.vectors import encode
 
 CODE_VERSION = "1"
 MEMORY_LIMIT = "800MB"
+TEXTS_AT_ONCE = 1024
 LOG = logging.getLogger("vina.pairing")
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
 
@@ -32,9 +33,19 @@ def embed_texts(store: Store, run_id: str, model: str, embed: Embed, texts_sql: 
         progress = _Progress(total)
         ordered = catalogue.stream(f"{new} ORDER BY text_sha256", texts_per_shard) if total else ()
         for texts in _cut(ordered, texts_per_shard):
-            _write_shard(store, run_id, model, texts, embed(texts["text"].to_pylist()))
-            progress.add(len(texts))
+            _write_shard(store, run_id, model, texts, _embed_by_length(texts["text"].to_pylist(), embed, progress))
     return int(total)
+
+
+def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_Progress") -> npt.NDArray[np.float16]:
+    """The texts' vectors. Texts of like length go together: little is padding."""
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    parts = []
+    for begin in range(0, len(order), TEXTS_AT_ONCE):
+        chosen = order[begin : begin + TEXTS_AT_ONCE]
+        parts.append(embed([texts[place] for place in chosen]))
+        progress.add(len(chosen))
+    return np.concatenate(parts)[np.argsort(order)]
 
 
 def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], size: int) -> Iterator[pa.Table]:
@@ -61,14 +72,16 @@ def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors
 
 
 class _Progress:
-    def __init__(self, total: int) -> None:
-        self._total, self._done, self._begin = total, 0, time.monotonic()
+    def __init__(self, total: int, every_s: float = 5.0) -> None:
+        self._total, self._every_s, self._done = total, every_s, 0
+        self._begin = self._said = time.monotonic()
 
     def add(self, count: int) -> None:
         self._done += count
-        rate = self._done / max(time.monotonic() - self._begin, 1e-9)
+        now = time.monotonic()
+        if now - self._said < self._every_s:
+            return
+        self._said, rate = now, self._done / (now - self._begin)
         left = int((self._total - self._done) / rate)
-        LOG.info(
-            "embedded %s of %s texts, %.0f a second, %d min %d s left",
-            f"{self._done:,}", f"{self._total:,}", rate, left // 60, left % 60,
-        )  # fmt: skip
+        counts = f"{self._done:,} of {self._total:,} texts, {rate:,.0f} a second"
+        LOG.info("embedded %s, %d min %d s left", counts, left // 60, left % 60)

@@ -25,9 +25,11 @@ WEIGHTS = (".safetensors", ".bin")
 
 
 def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embed:
-    """The model of a folder as a function: texts to vectors of unit length. Texts of like length share a batch."""
+    """The model of a folder as a function: texts to vectors of unit length."""
     from sentence_transformers import SentenceTransformer  # which takes seconds to load
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
 
     def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:

@@ -106,8 +106,7 @@ def _ranking(model: str, shard: Shard) -> str:
             AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})
         ), tally AS (
             SELECT video_id, article_id, count(*) AS votes, sum(similarity::DOUBLE) AS similarity_sum
-            FROM said JOIN (SELECT text, article_id, similarity FROM text_votes WHERE model = {quoted(model)}) USING (text)
-            GROUP BY ALL
+            FROM said JOIN text_votes USING (text) WHERE model = {quoted(model)} GROUP BY ALL
         )
         SELECT video_id, row_number() OVER (PARTITION BY video_id
                                             ORDER BY votes DESC, similarity_sum DESC, article_id) AS rank,
