@@ -19,7 +19,7 @@ $(VENV)/.installed: pyproject.toml
 	"$(PYTHON)" -m venv $(VENV)
 	@if command -v nvidia-smi >/dev/null 2>&1; then $(BIN)/pip install -q "torch==$(TORCH)"; \
 	else $(BIN)/pip install -q "torch==$(TORCH)+cpu" 2>/dev/null || $(BIN)/pip install -q "torch==$(TORCH)"; fi
-	$(BIN)/pip install -q -e ".[dev]"
+	$(BIN)/pip install -q -e ".[dev,offline]"
 	$(BIN)/pip check
 	@touch $@
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from flows.commands import data, run, store
+from flows.commands import data, pairing, run, store
 from flows.commands.shared import Work
 from storage import QueryError, SchemaError
 
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=work)
         return command
 
-    for group in (run, data, store):
+    for group in (run, data, pairing, store):
         group.add_commands(add)
     return parser
 

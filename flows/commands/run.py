@@ -22,6 +22,7 @@ def add_commands(add: Add) -> None:
     run.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames (default 224)")
     run.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first (default PX)")
     run.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
+    run.add_argument("--dictionary", metavar="FILE", help="features: words of --joint (default: beside the weights)")
     run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
     run.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder, or its name (default: MPNet)")
     run.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
@@ -55,6 +56,7 @@ def _run(options: argparse.Namespace) -> int:
         size_px=options.frame_size,
         short_side_px=options.short_side,
         joint=options.joint,
+        dictionary=options.dictionary,
         retry_rejected=options.retry_rejected,
     )
     pairing = PairingSettings(

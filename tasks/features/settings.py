@@ -23,6 +23,8 @@ class FeatureSettings:
     """A killed run loses the work on this many at most."""
     joint: bool = False
     """Keep the joint text-video embeddings too, as the backbone NAME-joint."""
+    dictionary: str | None = None
+    """The words that the weights' text half knows (default: s3d_dict.npy beside the weights)."""
     device: str | None = None
     """cuda, mps, cpu, ... (default: the best there is)."""
     retry_rejected: bool = False

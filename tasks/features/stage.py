@@ -23,6 +23,7 @@ from tasks.device import best_device
 from tasks.features import rejects
 from tasks.features.backbones import Layer, Run
 from tasks.features.extraction import Extracted, extract
+from tasks.features.joint_texts import embed_joint_texts
 from tasks.features.progress import Progress
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
@@ -58,7 +59,8 @@ def make_features(job: Job) -> str:
     tried = {film.video_id for shard in shards for film in shard}
     holding = films.keys() - done - maker.made
     rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, maker.names)
-    return maker.progress.line() if shards else "no video file is without features"
+    report = maker.progress.line() if shards else "no video file is without features"
+    return f"{report}; {embed_joint_texts(store, job.run_id, recipe, settings)}" if settings.joint else report
 
 
 def list_films(store: Store) -> dict[str, Film]:

@@ -7,7 +7,7 @@ from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
 from tasks.pairing.candidates import TITLE_KEY, Candidates
-from tasks.pairing.embedding import MEMORY_LIMIT
+from tasks.text_embedding import MEMORY_LIMIT
 
 SELECTIONS = ("metadata", "top1", "random_top5")
 TOP = 5
@@ -21,9 +21,7 @@ def write_pairs(store: Store, run_id: str, mark: str, model: str, candidates: Ca
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         voted = catalogue.query(_voted(model))
         named = catalogue.query(_named(candidates.source))
-        silent = catalogue.query(
-            "SELECT DISTINCT video_id FROM videos ANTI JOIN narrations USING (video_id) ORDER BY 1"
-        )
+        silent = catalogue.query("SELECT DISTINCT video_id FROM videos ANTI JOIN narrations USING (video_id)")
     _write_rejects(store, run_id, candidates.source, silent, named.filter(named["article_id"].is_null()))
     metadata = named.filter(named["article_id"].is_valid()).select(["video_id", "article_id"])
     metadata = metadata.append_column("rank", pa.nulls(len(metadata), pa.int32()))
@@ -66,7 +64,7 @@ def _write_rejects(store: Store, run_id: str, source: str, silent: pa.Table, unk
     table, partition = store.table("rejects"), {"stage": "pairing"}
     rows = [
         {"item": video, "reason": "no narrations", "detail": "it cannot vote: import its narrations"}
-        for video in silent["video_id"].to_pylist()
+        for video in sorted(silent["video_id"].to_pylist())
     ]
     rows += [
         {"item": row["video_id"], "reason": "unknown task", "detail": f"{source} has no article for {row['task_id']}"}

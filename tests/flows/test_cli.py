@@ -16,7 +16,7 @@ from flows.cli import _parser
 from storage import Store
 from tests.samples import commit_features, commit_votes, random_videos, video_ids
 
-COMMANDS = ("run", "import", "forget", "demo", "tables", "describe", "sql", "gc")
+COMMANDS = ("run", "import", "forget", "demo", "pair", "tables", "describe", "sql", "gc")
 
 
 def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:

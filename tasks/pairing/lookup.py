@@ -1,0 +1,98 @@
+"""One video's vote, narration by narration: what `pairing` would decide, or has decided, for it. Nothing is written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from storage import Store
+from storage.catalogue import Catalogue, quoted
+from tasks.device import best_device
+from tasks.pairing.candidates import Candidates, candidates_of
+from tasks.pairing.sentence_models import find_model, load_model, name_model
+from tasks.pairing.settings import PairingSettings
+from tasks.text_embedding import Embed
+from vina_model.voting import TitleIndex
+
+
+class Ballot(NamedTuple):
+    """What one narration voted for."""
+
+    text: str
+    article_id: str
+    title: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An article among a video's votes."""
+
+    article_id: str
+    title: str
+    votes: int
+    similarity_sum: float
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A video's ballots in spoken order, and the articles by their votes."""
+
+    model: str
+    ballots: tuple[Ballot, ...]
+    ranking: tuple[Ranked, ...]
+
+
+def look_up(store: Store, video_id: str, settings: PairingSettings) -> Lookup:
+    """The vote of one video's narrations, whether or not the stage has run."""
+    texts = _narrations(store, video_id)
+    candidates = candidates_of(store, settings.articles)
+    folder = find_model(settings.model)
+    model = name_model(settings.model, folder)
+    embed = load_model(folder, settings.batch_size, settings.device)
+    titles = _title_vectors(store, model, candidates, embed)
+    found = TitleIndex(titles, settings.device or best_device()).nearest(embed(texts))
+    ballots = tuple(
+        Ballot(text, candidates.article_ids[row], candidates.titles[row], float(similarity))
+        for text, row, similarity in zip(texts, found.rows, found.similarities, strict=True)
+    )
+    return Lookup(model, ballots, rank(ballots))
+
+
+def rank(ballots: Sequence[Ballot]) -> tuple[Ranked, ...]:
+    """More votes, then the higher summed similarity, then the smaller id."""
+    groups: dict[str, list[Ballot]] = {}
+    for ballot in ballots:
+        groups.setdefault(ballot.article_id, []).append(ballot)
+    ranked = (
+        Ranked(article_id, group[0].title, len(group), sum(ballot.similarity for ballot in group))
+        for article_id, group in groups.items()
+    )
+    return tuple(sorted(ranked, key=lambda one: (-one.votes, -one.similarity_sum, one.article_id)))
+
+
+def _narrations(store: Store, video_id: str) -> list[str]:
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query(
+            f"SELECT source, text FROM narrations WHERE video_id = {quoted(video_id)} ORDER BY source, row"
+        ).to_pylist()
+        if not rows:
+            near = catalogue.query(
+                f"SELECT video_id FROM (SELECT DISTINCT video_id FROM narrations) "
+                f"ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3"
+            )["video_id"].to_pylist()
+            hint = f"; the nearest ids that have: {', '.join(near)}" if near else ": import some"
+            raise ValueError(f"the store has no narrations of a video {video_id!r}{hint}")
+    return [row["text"] for row in rows if row["source"] == rows[0]["source"]]
+
+
+def _title_vectors(store: Store, model: str, candidates: Candidates, embed: Embed) -> npt.NDArray[np.float16]:
+    """Those that the store has, and the others made now."""
+    with Catalogue(store) as catalogue:
+        known = catalogue.query(f"""SELECT DISTINCT text FROM sentence_embeddings SEMI JOIN ({candidates.titles_sql})
+            USING (text) WHERE model = {quoted(model)}""")["text"].to_pylist()
+    if set(candidates.titles) <= set(known):
+        return candidates.vectors(store.table("sentence_embeddings").snapshot().where(model=model))
+    return embed(candidates.titles)
