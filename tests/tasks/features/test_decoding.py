@@ -100,6 +100,15 @@ def test_a_picture_stays_through_a_gap(tmp_path: Path, name: str) -> None:
     assert numbers_of(clips_of(path)) == [[0] * 8 + [1] * 8, *[[1] * 16] * 4, [1] * 8 + [2] * 8, [3] * 16]
 
 
+def test_the_last_picture_is_not_shown_for_as_long_as_an_earlier_one(tmp_path: Path) -> None:
+    times = [Fraction(0), Fraction(1, 2), Fraction(11, 2), Fraction(6), Fraction(61, 10)]
+    path = write_film(tmp_path / "x.mp4", 0, times=times, pictures=numbered(5))
+    with av.open(str(path)) as container:
+        *_, last = container.decode(video=0)
+    assert last.time_base is not None and last.duration * last.time_base == 5, "the file does not say the wrong thing"
+    assert len(clips_of(path)) == 7
+
+
 @pytest.mark.parametrize("name", ["x.mp4", "x.mkv"])
 def test_a_still_of_100_seconds(tmp_path: Path, name: str) -> None:
     path = write_film(tmp_path / name, 0, times=[Fraction(0), Fraction(100)], pictures=numbered(2))
