@@ -45,6 +45,10 @@ class VideoFile:
         """The container's start on the stream's clock."""
         return round(Fraction(self.container.start_time or 0, av.time_base) / self.time_base)
 
+    def second(self, frame: av.VideoFrame) -> float:
+        """When a frame is first shown."""
+        return float(((frame.pts or 0) - self.first_tick) * self.time_base)
+
     @property
     def claimed_s(self) -> float | None:
         """When the film ends, by its own stream's header; None if that says nothing."""

@@ -8,12 +8,14 @@ however long it is.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
 import numpy.typing as npt
 
+from tasks.features.whole_file import is_cut
 from tasks.video_file import BadVideo, VideoFile, open_video
 
 LONGEST_GAP_S = 600
@@ -80,16 +82,22 @@ def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
 
 def _frames(address: str, frames: Frames) -> Iterator[npt.NDArray[np.uint8]]:
     with open_video(address) as video:
+        if Path(address).is_file() and is_cut(Path(address)):
+            raise BadVideo("cut short", f"{address} ends before its last part does")
         video.stream.thread_type = "AUTO"
         graph: av.filter.Graph | None = None
         end_s = longest_gap_s = 0.0
-        for frame in video.container.decode(video.stream):
+        for frame, is_last in _with_end(video.container.decode(video.stream)):
             graph = graph or _graph(video, frame, frames)
-            begin_s = float(((frame.pts or 0) - video.first_tick) * video.time_base)
-            longest_gap_s = max(longest_gap_s, begin_s - end_s)
-            if longest_gap_s > LONGEST_GAP_S:
-                raise BadVideo("broken clock", f"{address} has no frame from {end_s:.0f} s to {begin_s:.0f} s")
-            end_s = max(end_s, begin_s)
+            times_s = [video.second(frame)]
+            if is_last:
+                frame.duration = _last_ticks(video, frame)
+                times_s.append(times_s[0] + float(frame.duration * video.time_base))
+            for time_s in times_s:
+                longest_gap_s = max(longest_gap_s, time_s - end_s)
+                if longest_gap_s > LONGEST_GAP_S:
+                    raise BadVideo("broken clock", f"{address} has no frame from {end_s:.0f} s to {time_s:.0f} s")
+                end_s = max(end_s, time_s)
             graph.vpush(frame)
             yield from _pulled(graph)
         if graph:
@@ -97,8 +105,29 @@ def _frames(address: str, frames: Frames) -> Iterator[npt.NDArray[np.uint8]]:
             yield from _pulled(graph)
         if video.claimed_s and end_s + longest_gap_s + 1 < video.claimed_s:
             raise BadVideo(
-                "cut short", f"{address} claims {video.claimed_s:.1f} s, and its last frame is at {end_s:.1f} s"
+                "cut short", f"{address} claims {video.claimed_s:.1f} s, and its last frame ends at {end_s:.1f} s"
             )
+
+
+def _with_end(decoded: Iterator[av.VideoFrame]) -> Iterator[tuple[av.VideoFrame, bool]]:
+    """Each frame, and whether it is the last."""
+    held = next(decoded, None)
+    for frame in decoded:
+        if held is not None:
+            yield held, False
+        held = frame
+    if held is not None:
+        yield held, True
+
+
+def _last_ticks(video: VideoFile, last: av.VideoFrame) -> int:
+    """How long the last frame is shown: as long as it says, but not beyond the film's end, or else the mean.
+
+    Files are in the order of decoding, and so what a frame says of itself may be meant for another.
+    """
+    mean = round(1 / ((video.stream.average_rate or 1) * video.time_base))
+    left = round(((video.claimed_s or 0) - video.second(last)) / video.time_base)
+    return min(last.duration or mean, left if left > 0 else mean)
 
 
 def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
@@ -111,10 +140,11 @@ def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
 
 def _graph(video: VideoFile, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
     graph, side, cut = av.filter.Graph(), frames.short_side_px, frames.size_px
+    aspect = video.stream.sample_aspect_ratio or 1  # which PyAV does not tell the graph
     steps = [
         f"setpts=PTS-{video.first_tick}",
         f"fps=fps={frames.fps}:round=down:start_time=0:eof_action=pass",
-        *(["scale=trunc(iw*sar):ih", "setsar=1"] if (video.stream.sample_aspect_ratio or 1) != 1 else []),
+        *([f"scale={max(round(first.width * aspect), 1)}:ih"] if aspect != 1 else []),
         *_turns(first),
         f"scale={side}:{side}:force_original_aspect_ratio=increase:flags=bilinear",
         f"crop={cut}:{cut}",

@@ -81,7 +81,7 @@ def extract(
 def _pass_on(waiting: list[tuple[_Video, Clip]], run: Run) -> None:
     """The clips through the network, and each video's vectors to the video."""
     main, joint = run(np.stack([clip for _, clip in waiting]))
-    if not np.isfinite(main).all():
+    if not all(np.isfinite(vectors).all() for vectors in (main, joint) if vectors is not None):
         videos = ", ".join(sorted({video.video_id for video, _ in waiting}))
         raise ValueError(
             f"the network gives values that are not finite, among the seconds of {videos}: check its weights"

@@ -50,7 +50,7 @@ def settle(store: Store, run_id: str, backbone: str, holding: Set[str], tried: S
         for item, shard in zip(rows["item"].to_pylist(), rows["_shard"].to_pylist(), strict=True)
     ]
     table = store.table("rejects")
-    left = rows.filter(pa.array(keep)).select(table.schema.files.names)
+    left = rows.filter(pa.array(keep, pa.bool_())).select(table.schema.files.names)
     if len(left) == len(rows) and len(known.shards) == 1:
         return
     settled = f"{backbone}/settled"

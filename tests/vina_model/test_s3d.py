@@ -1,5 +1,6 @@
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,6 +96,19 @@ def test_folded_agrees_with_plain_on_larger_activations(random_weights: S3D) -> 
     folded, video_BCTHW = FoldedS3D(random_weights), smooth_clips(2)
     for found, expected in zip(folded(video_BCTHW), random_weights(video_BCTHW), strict=True):
         assert expected.std() > 0.2
+        assert largest_difference(found, expected) < AGREE
+
+
+def test_folded_agrees_with_plain_where_batch_norm_scales_are_zero_or_negative() -> None:
+    model, chance = seeded(0), torch.Generator().manual_seed(1)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm3d):
+            assert module.running_var is not None
+            module.weight.data = torch.randint(-1, 2, module.weight.shape, generator=chance).float()
+            module.running_var.uniform_(0.5, 2, generator=chance)
+    folded, video_BCTHW = FoldedS3D(model), smooth_clips(2)
+    for found, expected in zip(folded(video_BCTHW), model(video_BCTHW), strict=True):
+        assert expected.std() > 0.01
         assert largest_difference(found, expected) < AGREE
 
 
@@ -211,6 +225,47 @@ def test_a_wrapped_state_is_refused_with_the_first_names_only(plain: S3D) -> Non
     with pytest.raises(ValueError, match=r"missing: .*conv1\.bn1\.bias and 534 more; unknown: module\.conv1\.conv1\."):
         load_state(plain, {f"module.{name}": value + 1 for name, value in plain.state_dict().items()})
     assert torch.equal(plain.fc.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"), [(torch.zeros(3), "Tensor"), ([torch.zeros(3)], "list"), (None, "NoneType")]
+)
+def test_what_is_no_state_is_refused(plain: S3D, state: Any, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"these weights are a {kind}: a state dict, names to tensors, is expected"):
+        load_state(plain, state)
+
+
+def test_a_state_with_numbers_for_names_is_refused(plain: S3D) -> None:
+    state: Any = {**plain.state_dict(), 0: torch.zeros(3), 1: torch.zeros(3)}
+    with pytest.raises(ValueError, match="unknown: 0, 1"):
+        load_state(plain, state)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda weight: weight.to_sparse(), r"torch\.float32, torch\.sparse_coo"),
+        (lambda weight: weight.to(torch.complex64), r"torch\.complex64, torch\.strided"),
+        (lambda weight: weight.int(), r"torch\.int32, torch\.strided"),
+        (lambda weight: torch.full_like(weight, float("nan")), "not finite"),
+        (lambda weight: weight.index_fill(0, torch.tensor([5]), float("inf")), "not finite"),
+    ],
+    ids=["sparse", "complex", "integers", "nan", "one row infinite"],
+)
+def test_tensors_of_another_kind_are_refused_by_name(
+    plain: S3D, change: Callable[[Tensor], Tensor], problem: str
+) -> None:
+    state, before = plain.state_dict(), plain.fc.bias.clone()
+    with pytest.raises(ValueError, match=rf"wrong: fc\.weight is {problem}"):
+        load_state(plain, state | {"fc.weight": change(state["fc.weight"]), "fc.bias": before + 1})
+    assert torch.equal(plain.fc.bias, before), "nothing of it is taken"
+
+
+def test_a_sparse_tensor_that_is_not_finite_is_refused_too(plain: S3D) -> None:
+    state = plain.state_dict()
+    broken = torch.full_like(state["fc.weight"], float("nan")).to_sparse()
+    with pytest.raises(ValueError, match=r"wrong: fc\.weight is torch\.float32, torch\.sparse_coo"):
+        load_state(plain, state | {"fc.weight": broken})
 
 
 def test_seeded_weights(random_weights: S3D) -> None:

@@ -5,7 +5,6 @@ import logging
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from tasks.features.extraction import extract
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
-from tasks.importers.sources import Options, import_source
+from tasks.importers.sources import Options, forget_source, import_source
 from tasks.job import Job
 from tests.tasks.features.films import COLOURS, write_film
 from vina_model.s3d import seeded
@@ -238,24 +237,178 @@ def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_net
     assert rejects(store) == [("_v-3", "file is missing")]
 
 
-SLOWLY = """
-import sys, time
+def break_file(path: Path) -> bytes:
+    """Spoil a film; gives what it was."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:700])
+    return whole
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_video_alone_in_its_shard_is_made_once_it_is_repaired(
+    store: Store, films: Path, fake_network: None, joint: bool
+) -> None:
+    whole = break_file(films / "_v-4.mp4")  # the fifth, in shards of two
+    make(store)
+    assert rejects(store) == [("_v-4", "cannot be decoded")] and len(features(store)) == 4
+    (films / "_v-4.mp4").write_bytes(whole)
+    assert make(store, "run-2") == "no video file is without features", "it is not tried unasked"
+    make(store, "run-3", retry_rejected=True, joint=joint)
+    assert rejects(store) == [] and len(features(store)["_v-4"]) == 4
+    assert len(features(store, "s3d-milnce-joint")) == (5 if joint else 0)
+    assert seconds_are_told_once(store)
+
+
+def seconds_are_told_once(store: Store) -> bool:
+    rows = store.table("features").snapshot().read(["backbone", "video_id", "second"]).to_pylist()
+    return len(rows) == len({tuple(row.values()) for row in rows})
+
+
+def test_a_rejected_video_does_not_bind_a_store_to_its_weights(tmp_path: Path, films: Path, fake_network: None) -> None:
+    store = Store(tmp_path / "of one video")
+    import_source(store, "import", "videos", films / "_v-0.mp4")
+    whole = break_file(films / "_v-0.mp4")
+    make(store)
+    assert len(rejects(store)) == 1
+    (films / "_v-0.mp4").write_bytes(whole)
+    make(store, "run-2", seed=7, retry_rejected=True)
+    assert rejects(store) == [] and len(features(store)["_v-0"]) == 3
+    assert {shard.constants["weights_sha256"] for shard in store.table("features").snapshot().shards} == {"random:7"}
+
+
+def test_what_was_rejected_is_tried_again_after_it_was_forgotten(store: Store, films: Path, fake_network: None) -> None:
+    whole = break_file(films / "_v-1.mp4")
+    make(store)
+    assert make(store) == "no video file is without features" and len(rejects(store)) == 1
+    forget_source(store, "features", "s3d-milnce")
+    assert rejects(store) == [] and features(store) == {}
+    assert make(store).startswith("5 of 5 videos (1 rejected)")
+    (films / "_v-1.mp4").write_bytes(whole)
+    forget_source(store, "videos")
+    assert rejects(store) == []
+    import_source(store, "import", "videos", films)
+    assert make(store).startswith("1 of 1 videos (0 rejected)") and len(features(store)) == 5
+
+
+def test_forgetting_one_backbone_keeps_what_another_rejected(store: Store, films: Path, fake_network: None) -> None:
+    break_file(films / "_v-1.mp4")
+    make(store)
+    forget_source(store, "features", "s3d")
+    assert len(rejects(store)) == 1 and len(features(store)) == 4
+
+
+def test_other_weights_are_refused_even_where_nothing_is_missing(
+    store: Store, tmp_path: Path, fake_network: None
+) -> None:
+    make(store)
+    (tmp_path / "s3d.pth").write_bytes(b"others")
+    with pytest.raises(ValueError, match=r"weights_sha256 random:0, these would have [0-9a-f]{64}"):
+        make(store, weights=str(tmp_path / "s3d.pth"))
+    assert make(store) == "no video file is without features"
+
+
+def test_a_complete_store_needs_no_weights(store: Store, tmp_path: Path, fake_network: None) -> None:
+    (tmp_path / "s3d.pth").write_bytes(b"the real ones")
+    make(store, weights=str(tmp_path / "s3d.pth"))
+    before = store.table("features").snapshot().version
+    assert make(store) == "no video file is without features"
+    assert store.table("features").snapshot().version == before
+
+
+def test_a_joint_layer_of_other_weights_is_refused_by_its_name(store: Store, fake_network: None) -> None:
+    make(store, joint=True)
+    forget_source(store, "features", "s3d-milnce")
+    with pytest.raises(ValueError, match=r"features of s3d-milnce-joint have weights_sha256 random:0.*random:7"):
+        make(store, seed=7, joint=True)
+    assert features(store) == {}
+
+
+def test_what_others_bring_while_the_stage_runs_is_not_doubled(
+    store: Store, tmp_path: Path, fake_network: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s3d-milnce").mkdir()
+    np.save(tmp_path / "s3d-milnce/_v-2.npy", np.ones((6, 3), np.float16))
+
+    def slow_network(clips: np.ndarray) -> Outputs:
+        import_source(Store(store.uri), "other", "features", tmp_path / "s3d-milnce")
+        return mean_colour(clips)
+
+    monkeypatch.setattr(stage, "load_network", lambda recipe, settings: slow_network)
+    make(store)
+    assert len(features(store)) == 5 and (features(store)["_v-2"] == 1).all() and seconds_are_told_once(store)
+
+
+def test_the_next_run_removes_the_reject_that_an_interrupted_one_left(
+    store: Store, films: Path, fake_network: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = break_file(films / "_v-1.mp4")
+    make(store)
+    (films / "_v-1.mp4").write_bytes(whole)
+
+    def interrupted(*anything: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stage.rejects, "settle", interrupted)
+        make(store, "run-2", retry_rejected=True)
+    assert len(features(store)["_v-1"]) == 1 and len(rejects(store)) == 1
+    make(store, "run-3")
+    assert rejects(store) == []
+
+
+def test_a_folder_that_is_mounted_again_is_made_by_a_plain_rerun(store: Store, films: Path, fake_network: None) -> None:
+    films.rename(films.with_name("unmounted"))
+    assert make(store).startswith("5 of 5 videos (5 rejected)")
+    assert {reason for _, reason in rejects(store)} == {"file is missing"}
+    films.with_name("unmounted").rename(films)
+    assert make(store, "run-2").startswith("5 of 5 videos (0 rejected)")
+    assert rejects(store) == [] and len(features(store)) == 5
+
+
+@pytest.mark.parametrize("layer", ["main", "joint"])
+def test_values_that_are_not_finite_stop_the_stage(
+    store: Store, fake_network: None, monkeypatch: pytest.MonkeyPatch, layer: str
+) -> None:
+    def broken_network(clips: np.ndarray) -> Outputs:
+        outputs = mean_colour(clips)
+        getattr(outputs, layer)[0] = np.nan
+        return outputs
+
+    monkeypatch.setattr(stage, "load_network", lambda recipe, settings: broken_network)
+    with pytest.raises(ValueError, match="not finite, among the seconds of _v-0, _v-1: check its weights"):
+        make(store, joint=True)
+    assert features(store) == {} and features(store, "s3d-milnce-joint") == {} and rejects(store) == []
+
+
+KILLED = """
+import os, signal, sys
 import numpy as np
 from dataclasses import replace
 from tasks.features import stage
 from tasks.features.backbones import BACKBONES, Layer, Outputs
-from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.job import Job
 
-def slow(clips):
-    time.sleep(0.02 * len(clips))
+calls = 0
+
+def network(clips):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
     return Outputs(clips.reshape(len(clips), -1, 3).mean(1).astype(np.float16), None)
 
 BACKBONES["s3d-milnce"] = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3))
-stage.load_network = lambda recipe, settings: slow
-stage.make_features(Job(sys.argv[1], "run-1", None, FeatureSettings(size_px=32, batch_size=2, videos_per_shard=1)))
+stage.load_network = lambda recipe, settings: network
+stage.make_features(Job(sys.argv[1], "killed", None, FeatureSettings(size_px=32, batch_size=1, videos_per_shard=2)))
 """
+
+
+def content(store: Store, table: str) -> list[dict[str, Any]]:
+    """The rows of the stage, less what says when and by whom they were written, and in which shards."""
+    snapshot = store.table(table).snapshot().where(**({"stage": "features"} if table == "rejects" else {}))
+    rows = snapshot.read().to_pylist() if snapshot.shards else []
+    return sorted(({k: v for k, v in row.items() if not k.startswith("_")} for row in rows), key=repr)
 
 
 def test_a_killed_run_is_finished_by_the_next_one(
@@ -263,16 +416,12 @@ def test_a_killed_run_is_finished_by_the_next_one(
 ) -> None:
     whole = Store(tmp_path / "whole")
     import_source(whole, "import", "videos", films)
+    break_file(films / "_v-2.mp4")  # with _v-3 in the second shard
     make(whole)
-    process = subprocess.Popen([sys.executable, "-c", SLOWLY, store.uri])
-    deadline = time.monotonic() + 60
-    while not store.table("features").snapshot().shards and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert 1 <= len(features(store)) < 5, "the kill did not come in the middle"
-    make(store, videos_per_shard=1)
-    expected = features(whole)
-    assert features(store).keys() == expected.keys()
-    for name, vectors in features(store).items():
-        assert np.array_equal(vectors, expected[name])
+    assert len(content(whole, "features")) == 11 and len(content(whole, "rejects")) == 1
+    process = subprocess.run([sys.executable, "-c", KILLED, store.uri, "6"], check=False)  # the second second of _v-3
+    assert process.returncode == -signal.SIGKILL
+    assert sorted(features(store)) == ["_v-0", "_v-1"] and rejects(store) == [], "the kill did not come in the middle"
+    make(store, "run-2")
+    for table in ("features", "rejects"):
+        assert content(store, table) == content(whole, table), table

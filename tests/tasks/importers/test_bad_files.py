@@ -212,3 +212,13 @@ def test_nothing_there(tmp_path: Path, bring: Import, source: str) -> None:
     (tmp_path / "empty/unrelated.txt").write_text("hello")
     with pytest.raises(ValueError, match=rf"nothing to import at .*empty: {source} knows "):
         bring(source, tmp_path / "empty")
+
+
+def test_a_video_in_a_folder_whose_name_is_not_utf8(corpus: Path, bring: Import, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(corpus / "videos") + b"/caf\xe9"))
+    odd.mkdir()
+    shutil.copy(the_file(corpus, "videos", "*.mp4"), odd / "odd.mp4")
+    summary = bring("videos", corpus / "videos")
+    assert summary.rejected["path is not UTF-8"] == 1 and summary.kept["videos"] >= 1
+    assert ("odd.mp4", "path is not UTF-8", None) in rejects(tmp_path)
+    assert "odd" not in {row["video_id"] for row in rows(tmp_path, "videos")}

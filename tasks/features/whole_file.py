@@ -1,0 +1,71 @@
+"""Whether the end of a video file is missing, by the sizes that MP4, Matroska and AVI files state of their parts.
+
+A header's duration does not tell: fragmented MP4 has none, AVI's is guessed anew from what is there, and one that is
+nearly right is no proof. Transport streams, GIF and Ogg state no sizes: cut short, they are shorter films.
+"""
+
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+MP4_PARTS = {b"ftyp", b"styp", b"pdin", b"moov", b"moof", b"mdat", b"mfra", b"sidx", b"ssix", b"prft", b"emsg"}
+MP4_FILLERS = {b"free", b"skip", b"wide", b"uuid", b"meta", b"udta"}
+EBML, SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
+RIFF_SLACK = 8
+"""Some writers count the eight bytes of the header twice."""
+
+
+def is_cut(path: Path) -> bool:
+    """Whether a part of the file reaches beyond its end. False where the file does not say."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(4)
+        try:
+            if head == EBML:
+                return _matroska_is_cut(file, size)
+            return _avi_is_cut(file, size) if head == b"RIFF" else _mp4_is_cut(file, size)
+        except (struct.error, IndexError):  # the file ends within a header
+            return True
+
+
+def _mp4_is_cut(file: BinaryIO, size: int) -> bool:
+    place, kind = 0, b""
+    while place + 8 <= size:
+        file.seek(place)
+        length, kind = struct.unpack(">I4s", file.read(8))
+        if kind not in MP4_PARTS | MP4_FILLERS or length == 0:  # no MP4, or its last part goes on to the end
+            return False
+        if length == 1:
+            (length,) = struct.unpack(">Q", file.read(8))
+        if length < 8 or place + length > size:
+            return kind in MP4_PARTS
+        place += length
+    return kind == b"moof"  # and the frames that it announces are not there
+
+
+def _avi_is_cut(file: BinaryIO, size: int) -> bool:
+    place = 0
+    while place + 8 <= size:
+        file.seek(place)
+        kind, length = struct.unpack("<4sI", file.read(8))
+        if kind != b"RIFF":
+            return False
+        place += 8 + length + length % 2
+    return place > size + RIFF_SLACK
+
+
+def _matroska_is_cut(file: BinaryIO, size: int) -> bool:
+    header = _ebml_size(file)
+    file.seek(header or 0, 1)
+    if file.read(4) != SEGMENT:
+        return False
+    length = _ebml_size(file)
+    return length is not None and file.tell() + length > size
+
+
+def _ebml_size(file: BinaryIO) -> int | None:
+    """A number whose first byte's leading zeros count its further bytes; None: all ones, `not known`."""
+    first = file.read(1)[0]
+    more = 8 - first.bit_length()
+    value = int.from_bytes(bytes([first]) + file.read(more)) - (1 << 7 * (more + 1))
+    return None if value == (1 << 7 * (more + 1)) - 1 else value
