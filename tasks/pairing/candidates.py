@@ -44,10 +44,12 @@ class Candidates:
     def vectors(self, embedded: Snapshot) -> npt.NDArray[np.float16]:
         """The titles' embeddings, row by row, among those of a model."""
         wanted = pc.field("text").isin(pa.array(sorted(set(self.titles)), pa.string()))
-        rows = embedded.read(["text", "vector"], where=wanted)
-        places = {text: place for place, text in enumerate(rows["text"].to_pylist())}
-        vectors = decode(rows["vector"], "float16")
-        return np.asarray(vectors[[places[title] for title in self.titles]], np.float16)
+        found: dict[str, npt.NDArray[np.float16]] = {}
+        for shard in embedded.shards:  # one at a time: they may be many, and titles are few of their rows
+            rows = embedded.where(_shard=shard.name).read(["text", "vector"], where=wanted)
+            vectors = np.asarray(decode(rows["vector"], "float16"), np.float16)
+            found.update(zip(rows["text"].to_pylist(), vectors, strict=True))
+        return np.stack([found[title] for title in self.titles])
 
 
 def candidates_of(store: Store, source: str | None) -> Candidates:
