@@ -15,7 +15,7 @@ import pytest
 
 from storage import Store
 
-os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
+os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
 
 BUCKET = "vina-tests"
 

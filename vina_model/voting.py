@@ -20,8 +20,6 @@ GROUP = 16
 BLOCK = 1024
 PAIRS = 4096
 """Pairs that are compared in float64 at once: where all titles are equally near there are very many."""
-SPARE = 6
-"""Neighbours beyond those wanted, because rounding may have put some of them in the wrong order."""
 Vectors = npt.NDArray[np.floating[Any]]
 
 
@@ -113,7 +111,8 @@ def _full_precision() -> Iterator[None]:
 def hub_handicaps(titles_CD: Vectors, sample_ND: Vectors, device: str = "cpu", neighbours: int = 10) -> Vectors:
     """Half the mean similarity of each title to its nearest sentences of a sample: what hubs have too much of (CSLS).
 
-    The nearest are found in float32 and compared again in float64, so that it is the same on every device.
+    The nearest are found in float32, their similarities taken in float64 and the mean rounded to 4 decimals, so that
+    it is the same on every device.
     """
     if not len(sample_ND):
         raise ValueError("there are no sentences to tell hubs by")
@@ -125,10 +124,10 @@ def hub_handicaps(titles_CD: Vectors, sample_ND: Vectors, device: str = "cpu", n
     for part, places in zip(sample.split(BLOCK), torch.arange(len(sample)).split(BLOCK), strict=True):
         with _full_precision():
             seen = torch.cat([nearest_CK, columns_CD @ part.to(device).T], dim=1)
-        nearest_CK, chosen = seen.topk(min(neighbours + SPARE, seen.shape[1]), dim=1)
+        nearest_CK, chosen = seen.topk(min(neighbours, seen.shape[1]), dim=1)
         places_CK = torch.cat([places_CK, places.to(device).expand(len(titles), -1)], dim=1).gather(1, chosen)
     means = []
     for some_BD, places_BK in zip(titles.split(PAIRS // 16), places_CK.cpu().split(PAIRS // 16), strict=True):
         exact_BK = torch.einsum("bd,bkd->bk", some_BD.double(), sample[places_BK].double())
-        means.append(exact_BK.topk(min(neighbours, exact_BK.shape[1]), dim=1).values.mean(1))
+        means.append(exact_BK.mean(1))
     return np.asarray((torch.cat(means) / 2).round(decimals=4))

@@ -14,8 +14,8 @@ from storage.snapshot import Snapshot
 from storage.vectors import decode
 
 DEFAULT_SOURCE = "wikihow"
-TITLE_KEY = "trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^a-z0-9]+', ' ', 'g'))"
-"""Titles that differ in case and punctuation only are the same one."""
+TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
+"""Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
 
 
 class NoCandidates(ValueError):
