@@ -181,7 +181,9 @@ def test_a_handicap_costs_a_title_its_votes() -> None:
     assert handicapped.similarities[0] == np.float32(np.float64(np.float16(0.8))), "it is the similarity, not the score"
 
 
-@given(seed=st.integers(0, 2**32 - 1), size=st.sampled_from([1, 9, 10, 11, 40, 2100]), neighbours=st.sampled_from([1, 10]))
+@given(
+    seed=st.integers(0, 2**32 - 1), size=st.sampled_from([1, 9, 10, 11, 40, 2100]), neighbours=st.sampled_from([1, 10])
+)
 @settings(max_examples=25, deadline=None)
 def test_a_handicap_is_half_the_mean_similarity_to_the_nearest_sentences(seed: int, size: int, neighbours: int) -> None:
     rng = np.random.default_rng(seed)

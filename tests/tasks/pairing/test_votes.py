@@ -37,7 +37,9 @@ from vina_model.voting import hub_handicaps
 Ranking = list[tuple[int, str, int, float]]
 
 
-def brute_force(said: Sequence[str], titles: Mapping[str, str], handicaps: Mapping[str, float] | None = None) -> Ranking:
+def brute_force(
+    said: Sequence[str], titles: Mapping[str, str], handicaps: Mapping[str, float] | None = None
+) -> Ranking:
     """The vote as SPEC says it: rank, article, votes, summed similarity."""
     ballots = defaultdict(list)
     for text in said:
@@ -204,7 +206,7 @@ def test_narrations_that_are_gone_leave_no_votes(corpus: Store, model: FakeModel
 
 
 def test_two_models_vote_side_by_side(corpus: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeModel().install(monkeypatch, "it's \"one\"@1")
+    FakeModel().install(monkeypatch, 'it\'s "one"@1')
     make_pairs(corpus)
     FakeModel().install(monkeypatch, "two@2")
     make_pairs(corpus)
@@ -310,7 +312,7 @@ def test_what_cannot_be_paired_is_rejected_until_it_can(store: Store, model: Fak
         ("silent", "no narrations"),
     ]
     assert rows_of(store, "pairs", "video_id", selection="metadata") == [("silent",)]
-    add_articles(store, "youwikihow", {"wikihow/2": "Boil \"Water\""})
+    add_articles(store, "youwikihow", {"wikihow/2": 'Boil "Water"'})
     add_narrations(store, "videos", {"silent": ["c"], "both": ["d"]})
     make_pairs(store, articles="youwikihow")
     assert rows_of(store, "rejects", "item", stage="pairing") == [("silent",)]
@@ -319,11 +321,13 @@ def test_what_cannot_be_paired_is_rejected_until_it_can(store: Store, model: Fak
     assert rows_of(store, "rejects", "item", stage="pairing") == []
 
 
-def test_quotes_in_ids_titles_texts_and_names_are_letters_like_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quotes_in_ids_titles_texts_and_names_are_letters_like_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     FakeModel().install(monkeypatch, "a 'quoted' \"model\" %s {x}@1")
-    titles = {"it's/1'": "Don't \"stir\" 100%", "it's/2": "x'; DROP TABLE votes; --"}
+    titles = {"it's/1'": 'Don\'t "stir" 100%', "it's/2": "x'; DROP TABLE votes; --"}
     add_articles(store, "it's", titles)
-    said = {"v'1": ["it's \"hot\"", "o'clock\nand more", "\\'"], '"v2"': ["don't"]}
+    said = {"v'1": ['it\'s "hot"', "o'clock\nand more", "\\'"], '"v2"': ["don't"]}
     add_narrations(store, "a 'source'", said, "shard '0'")
     add_videos(store, "a 'source'", {"v'1": "it's/1'"})
     make_pairs(store, articles="it's")
@@ -402,7 +406,13 @@ def test_the_views_say_what_a_person_would_count(store: Store) -> None:
     named = {"right": "a", "close": "a", "tied": "c", "late": "a", "without votes": "g"}
     rows = [{"video_id": video, "article_id": article} for video, article in named.items()]
     files = pairs.schema.files
-    pairs.commit(files.empty_table().from_pylist(rows, schema=files), {"selection": "metadata"}, "all", fingerprint="f", run_id="r")
+    pairs.commit(
+        files.empty_table().from_pylist(rows, schema=files),
+        {"selection": "metadata"},
+        "all",
+        fingerprint="f",
+        run_id="r",
+    )
     assert ask(store, "FROM pairing_agreement") == [
         {"model": "m@1", "videos": 4, "top1_percent": 50.0, "top5_percent": 75.0}
     ]
