@@ -82,7 +82,7 @@ class TitleIndex:
         similarities = torch.cat(
             [
                 (sentences_BD[some].double() * self.titles_CD[others].double()).sum(1)
-                for some, others in zip(rows.split(PAIRS), titles.split(PAIRS), strict=True)
+                for some, others in zip(torch.split(rows, PAIRS), torch.split(titles, PAIRS), strict=True)
             ]
         )
         if not torch.equal(rows, torch.arange(len(sentences_BD))):
@@ -121,13 +121,14 @@ def hub_handicaps(titles_CD: Vectors, sample_ND: Vectors, device: str = "cpu", n
     columns_CD = titles.to(device)
     nearest_CK, places_CK = columns_CD.new_empty(len(titles), 0), torch.empty(len(titles), 0, dtype=torch.int64)
     places_CK = places_CK.to(device)
-    for part, places in zip(sample.split(BLOCK), torch.arange(len(sample)).split(BLOCK), strict=True):
+    for part, places in zip(torch.split(sample, BLOCK), torch.split(torch.arange(len(sample)), BLOCK), strict=True):
         with _full_precision():
             seen = torch.cat([nearest_CK, columns_CD @ part.to(device).T], dim=1)
         nearest_CK, chosen = seen.topk(min(neighbours, seen.shape[1]), dim=1)
         places_CK = torch.cat([places_CK, places.to(device).expand(len(titles), -1)], dim=1).gather(1, chosen)
     means = []
-    for some_BD, places_BK in zip(titles.split(PAIRS // 16), places_CK.cpu().split(PAIRS // 16), strict=True):
+    some = PAIRS // 16
+    for some_BD, places_BK in zip(torch.split(titles, some), torch.split(places_CK.cpu(), some), strict=True):
         exact_BK = torch.einsum("bd,bkd->bk", some_BD.double(), sample[places_BK].double())
         means.append(exact_BK.mean(1))
     return np.asarray((torch.cat(means) / 2).round(decimals=4))

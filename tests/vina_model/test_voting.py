@@ -1,4 +1,4 @@
-"""The nearest title against brute force in float64: exact in any block size, ties included, whatever the vectors are."""
+"""The nearest title against brute force in float64: exact in any block size, ties included, for all vectors."""
 
 from unittest.mock import patch
 

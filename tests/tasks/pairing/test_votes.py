@@ -1,4 +1,4 @@
-"""From narrations to pairs through a real store, against brute force; reruns, kills, rejects, and what the views say."""
+"""From narrations to pairs through a real store, against brute force; reruns, kills, rejects, what the views say."""
 
 import os
 import signal
