@@ -1,0 +1,62 @@
+"""Alignment matrices: how similar each text is to each second, directly, and by way of the narrations."""
+
+# B videos, T seconds, N narrations, S steps, D channels, R rows of any text.
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+XI = 0.07
+"""Temperature of the choice among narrations."""
+
+
+def cosine(rows_BRD: Tensor, columns_BCD: Tensor) -> Tensor:
+    """Cosine similarities B x R x C, in float32 whatever the precision around."""
+    with torch.autocast(rows_BRD.device.type, enabled=False):
+        rows, columns = F.normalize(rows_BRD.float(), dim=-1), F.normalize(columns_BCD.float(), dim=-1)
+        return rows @ columns.transpose(1, 2)
+
+
+def mask_of(lengths_B: Tensor, size: int) -> Tensor:
+    """B x size, true in the first `length` places of each row."""
+    return torch.arange(size, device=lengths_B.device) < lengths_B[:, None]
+
+
+def by_way_of_narrations(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor, xi: float = XI) -> Tensor:
+    """A^SNV = softmax_n(A^SN / xi) A^NV, padded narrations left out; zeros where a video has no narration."""
+    chosen_BSN = (sn_BSN / xi).masked_fill(~narrations_BN[:, None, :], -torch.inf).softmax(2).nan_to_num()
+    return chosen_BSN @ nv_BNT
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The matrices of a batch, padded: what lies beyond a video's own lengths means nothing.
+
+    A matrix is None where the model was not given one of its two sides.
+    """
+
+    sv_BST: Tensor | None
+    nv_BNT: Tensor | None
+    sn_BSN: Tensor | None
+    seconds_BT: Tensor
+    """True where the video has a second."""
+    narrations_BN: Tensor | None
+    """True where it has a narration."""
+
+    @property
+    def snv_BST(self) -> Tensor | None:
+        """Steps to seconds by way of the narrations."""
+        if self.sn_BSN is None or self.nv_BNT is None or self.narrations_BN is None:
+            return None
+        return by_way_of_narrations(self.sn_BSN, self.nv_BNT, self.narrations_BN)
+
+    @property
+    def fused_BST(self) -> Tensor | None:
+        """The mean of both ways; the direct one for videos without narrations."""
+        indirect = self.snv_BST
+        if self.sv_BST is None or indirect is None or self.narrations_BN is None:
+            return self.sv_BST
+        spoken_B = self.narrations_BN.any(1)[:, None, None]
+        return torch.where(spoken_B, (self.sv_BST + indirect) / 2, self.sv_BST)
