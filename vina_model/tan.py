@@ -7,13 +7,14 @@ that only the dual half uses are there to be loaded, and are not computed.
 
 # B videos, T seconds, R texts, L = T + R tokens, D channels.
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from vina_model.alignment import cosine
+from vina_model.alignment import Alignment, cosine
+from vina_model.batch import Batch, Texts
 from vina_model.s3d import load_state
 from vina_model.s3d_text import TextTower
 from vina_model.transformer import Transformer
@@ -77,6 +78,32 @@ class Tan(nn.Module):
         layers = self.joint_temporal_encoder(tokens_BLD, torch.cat([seconds_BT, texts_BR], dim=1))
         answers = (self.ln_joint_post_enc(layer_BLD) for layer_BLD in layers[-last:])
         return [cosine(answer_BLD[:, num_seconds:], answer_BLD[:, :num_seconds]) for answer_BLD in answers]
+
+
+class TanAligner(nn.Module):
+    """TAN with its text encoder, called like VINA: narrations and steps are aligned each by itself, as its texts."""
+
+    def __init__(self, tan: Tan, text: nn.Module) -> None:
+        super().__init__()
+        self.tan, self.text = tan, text
+
+    def forward(self, batch: Batch) -> Alignment:
+        """The similarities of what the batch has; in training those of all layers."""
+        nv = self._similarities(batch, batch.narrations) if batch.narrations is not None else [None]
+        sv = self._similarities(batch, batch.steps) if batch.steps is not None else [None]
+        return Alignment(
+            sv_BST=sv[-1],
+            nv_BNT=nv[-1],
+            sn_BSN=None,
+            seconds_BT=batch.mask_BT,
+            narrations_BN=batch.narrations.mask_BR if batch.narrations is not None else None,
+            earlier_nv=tuple(layer for layer in nv[:-1] if layer is not None),
+        )
+
+    def _similarities(self, batch: Batch, texts: Texts) -> Sequence[Tensor | None]:
+        embedded_BRE = texts.padded(self.text(texts.ids_ML))
+        last = 0 if self.training else 1
+        return self.tan.layer_similarities(batch.video_BTV, batch.mask_BT, embedded_BRE, texts.mask_BR, last)
 
 
 class PublishedTan(Tan):

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-from vina_model.tan import TanConfig
-from vina_model.vina import VinaConfig
-
 
 @dataclass(frozen=True)
 class TrainingSettings:
@@ -63,20 +60,6 @@ class TrainingSettings:
     seed: int = 0
     device: str | None = None
     checkpoint_minutes: float = 10.0
-
-    def tan(self, video_width: int) -> TanConfig:
-        """TAN* of this size."""
-        return TanConfig(
-            video_width, self.text_width, self.width, self.layers, self.heads, max(self.max_seconds, 512),
-            self.tan_text_positions, self.dropout,
-        )  # fmt: skip
-
-    def vina(self, video_width: int) -> VinaConfig:
-        """VINA of this size, with these parts."""
-        return VinaConfig(
-            video_width, self.width, self.layers, self.heads, self.max_seconds, 512,
-            self.narrations, self.steps, self.step_positions, self.separate_text_mlps, self.dropout,
-        )  # fmt: skip
 
 
 PRESETS = {
