@@ -19,7 +19,7 @@ VIEWS = (
     View("label_reasons", "why pseudo-labels were kept or dropped, by training and round", """
         SELECT training, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY training, round, labels DESC"""),
-    View("step_quality", "how well each step is aligned, by training and round: rank 1 is the best step of its round", """
+    View("step_quality", "how well each step is aligned, by training and round: rank 1 is the best of its round", """
         SELECT p.training, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,
                rank() OVER (PARTITION BY p.training, p.round ORDER BY avg(p.score) DESC) AS best_rank,
@@ -97,8 +97,9 @@ VIEWS = (
         GROUP BY d.model, d.article_id, d.narrations, d.videos_won
         ORDER BY d.model, d.narrations DESC, d.article_id"""),
     View("metrics_beside_paper", "our numbers next to the paper's", """
-        SELECT m.training, coalesce(m.benchmark, p.benchmark) AS benchmark, coalesce(m.protocol, p.protocol) AS protocol,
-               m.protocol_version, coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
+        SELECT m.training, coalesce(m.benchmark, p.benchmark) AS benchmark,
+               coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version,
+               coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
                m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
         FROM metrics m FULL JOIN paper p USING (benchmark, protocol, metric, method)
         ORDER BY benchmark, protocol, metric, method, training"""),
