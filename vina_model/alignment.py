@@ -12,10 +12,15 @@ XI = 0.07
 """Temperature of the choice among narrations."""
 
 
+def precise(x: Tensor) -> Tensor:
+    """In float32; float64 stays."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def cosine(rows_BRD: Tensor, columns_BCD: Tensor) -> Tensor:
-    """Cosine similarities B x R x C, in float32 whatever the precision around."""
+    """Cosine similarities B x R x C, in float32 (or float64, if given that) whatever the precision around."""
     with torch.autocast(rows_BRD.device.type, enabled=False):
-        rows, columns = F.normalize(rows_BRD.float(), dim=-1), F.normalize(columns_BCD.float(), dim=-1)
+        rows, columns = F.normalize(precise(rows_BRD), dim=-1), F.normalize(precise(columns_BCD), dim=-1)
         return rows @ columns.transpose(1, 2)
 
 
@@ -26,8 +31,10 @@ def mask_of(lengths_B: Tensor, size: int) -> Tensor:
 
 def by_way_of_narrations(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor, xi: float = XI) -> Tensor:
     """A^SNV = softmax_n(A^SN / xi) A^NV, padded narrations left out; zeros where a video has no narration."""
-    chosen_BSN = (sn_BSN / xi).masked_fill(~narrations_BN[:, None, :], -torch.inf).softmax(2).nan_to_num()
-    return chosen_BSN @ nv_BNT
+    absent_B1N = ~narrations_BN[:, None, :]
+    with torch.autocast(sn_BSN.device.type, enabled=False):
+        logits_BSN = (sn_BSN / xi).masked_fill(absent_B1N, torch.finfo(sn_BSN.dtype).min)
+        return logits_BSN.softmax(2).masked_fill(absent_B1N, 0) @ nv_BNT
 
 
 @dataclass(frozen=True)

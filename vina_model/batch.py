@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vina_model.alignment import mask_of
+from vina_model.alignment import mask_of, precise
 from vina_model.tokenizer import Tokenizer
 
 
@@ -18,6 +18,10 @@ class Texts:
 
     ids_ML: Tensor
     counts_B: Tensor
+
+    def __post_init__(self) -> None:
+        if int(self.counts_B.sum()) != len(self.ids_ML):
+            raise ValueError(f"{len(self.ids_ML)} texts, but the videos' counts are {self.counts_B.tolist()}")
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, lists: Sequence[Sequence[str]]) -> "Texts":
@@ -44,7 +48,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Batch:
-    """Videos of like length, padded with zeros."""
+    """Videos of like length, padded with zeros. A feature that is not finite is refused here, before it spreads."""
 
     video_BTV: Tensor
     seconds_B: Tensor
@@ -53,10 +57,24 @@ class Batch:
     steps: Texts | None = None
 
     def __post_init__(self) -> None:
-        if self.video_BTV.dim() != 3 or not 1 <= int(self.seconds_B.min()) <= int(self.seconds_B.max()):
-            raise ValueError(f"videos must be B x T x V, each of one second at least: {list(self.video_BTV.shape)}")
-        if int(self.seconds_B.max()) > self.video_BTV.shape[1]:
-            raise ValueError(f"a video of {int(self.seconds_B.max())} s in a batch of {self.video_BTV.shape[1]} s")
+        shape = list(self.video_BTV.shape)
+        if len(shape) != 3 or min(shape) < 1 or not self.video_BTV.is_floating_point():
+            raise ValueError(f"videos must be floats B x T x V, not {self.video_BTV.dtype} {shape}")
+        counts = {"lengths": self.seconds_B}
+        counts |= {"lists of narrations": self.narrations.counts_B} if self.narrations else {}
+        counts |= {"lists of steps": self.steps.counts_B} if self.steps else {}
+        for what, counts_B in counts.items():
+            if counts_B.shape != (shape[0],):
+                raise ValueError(f"{shape[0]} videos cannot have {list(counts_B.shape)} {what}: give one to each")
+        if not 1 <= int(self.seconds_B.min()) <= int(self.seconds_B.max()) <= shape[1]:
+            raise ValueError(f"videos of {self.seconds_B.tolist()} s in a batch of {shape[1]} s: give 1 to {shape[1]}")
+        self._refuse_features_that_are_not_finite()
+
+    def _refuse_features_that_are_not_finite(self) -> None:
+        if precise(self.video_BTV).sum().isfinite():
+            return  # one fast pass; what overflows, or is bad, is looked at closely
+        for video, second in (~self.video_BTV.isfinite()).any(2).nonzero().tolist()[:1]:
+            raise ValueError(f"the features of second {second} of video {video} of the batch are not finite")
 
     @property
     def mask_BT(self) -> Tensor:
@@ -73,6 +91,19 @@ class Batch:
         )
 
     def between(self, begin: int, end: int) -> "Batch":
-        """The same texts with a part of the one video."""
-        seconds_B = (self.seconds_B.clamp(max=end) - begin).clamp(min=0)
+        """The same texts with the seconds [begin, end); every video must reach beyond `begin`."""
+        seconds_B = self.seconds_B.clamp(max=end) - begin
         return Batch(self.video_BTV[:, begin:end], seconds_B, self.narrations, self.steps)
+
+
+def places(counts_B: Tensor, num_texts: int, size: int) -> Tensor:
+    """Which entry of a table of `size` each text has, B x R: its own, or an even share where a video has more texts."""
+    order_R = torch.arange(num_texts, device=counts_B.device)
+    shared_BR = order_R * size // counts_B.clamp(min=size)[:, None]
+    return shared_BR.clamp(max=size - 1)
+
+
+def check_width(video_BTV: Tensor, width: int) -> None:
+    """Refuses features of another backbone than the model was made for."""
+    if video_BTV.shape[-1] != width:
+        raise ValueError(f"features of {video_BTV.shape[-1]} numbers: this model takes {width}, from its own backbone")

@@ -7,14 +7,14 @@ that only the dual half uses are there to be loaded, and are not computed.
 
 # B videos, T seconds, R texts, L = T + R tokens, D channels.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from vina_model.alignment import Alignment, cosine
-from vina_model.batch import Batch, Texts
+from vina_model.batch import Batch, Texts, check_width, places
 from vina_model.s3d import load_state
 from vina_model.s3d_text import TextTower
 from vina_model.transformer import Transformer
@@ -35,7 +35,7 @@ class TanConfig:
     layers: int = 6
     heads: int = 8
     max_tokens: int = 1024
-    """The most seconds, and the most texts, that have a position."""
+    """Seconds, and texts, that have a position of their own."""
     text_positions: bool = False
     """Whether the order of the texts is told (PE)."""
     dropout: float = 0.0
@@ -64,16 +64,17 @@ class Tan(nn.Module):
     ) -> list[Tensor]:
         """The same of every layer, or of the `last` ones: in training each of them is an answer."""
         num_seconds, num_texts = video_BTV.shape[1], texts_BRE.shape[1]
-        if max(num_seconds, num_texts) > self.config.max_tokens:
+        if num_seconds > self.config.max_tokens:
             raise ValueError(
-                f"{num_seconds} seconds and {num_texts} texts: this model has positions for {self.config.max_tokens}; "
-                "use windows"
+                f"{num_seconds} seconds: this model has positions for {self.config.max_tokens}; use windows"
             )
-        video_BTD = self.ln_video_init(self.video_pre_proj(video_BTV))
+        check_width(video_BTV, self.config.video_width)
+        video_BTD = self.ln_video_init(self.video_pre_proj(video_BTV.to(self.temporal_pos_embed.dtype)))
         video_BTD = video_BTD + self.ln_position_init(self.temporal_pos_embed[:num_seconds])
         texts_BRD = self.ln_text_init(self.text_pre_proj(texts_BRE))
         if self.config.text_positions:
-            texts_BRD = texts_BRD + self.ln_position_init(self.text_temporal_pos_embed[:num_texts])
+            positions_PD = self.ln_position_init(self.text_temporal_pos_embed)
+            texts_BRD = texts_BRD + positions_PD[places(texts_BR.sum(1), num_texts, len(positions_PD))]
         tokens_BLD = torch.cat([video_BTD, texts_BRD], dim=1)
         layers = self.joint_temporal_encoder(tokens_BLD, torch.cat([seconds_BT, texts_BR], dim=1))
         answers = (self.ln_joint_post_enc(layer_BLD) for layer_BLD in layers[-last:])
@@ -83,7 +84,8 @@ class Tan(nn.Module):
 class TanAligner(nn.Module):
     """TAN with its text encoder, called like VINA: narrations and steps are aligned each by itself, as its texts."""
 
-    def __init__(self, tan: Tan, text: nn.Module) -> None:
+    def __init__(self, tan: Tan, text: Callable[[Tensor], Tensor]) -> None:
+        """`text` gives the embeddings M x E of word ids M x L; a module of it is trained too."""
         super().__init__()
         self.tan, self.text = tan, text
 
@@ -117,6 +119,10 @@ class PublishedTan(Tan):
         self.ln_video_post_enc = nn.LayerNorm(config.width)
         self.mlp = nn.Linear(config.width, config.width)
         self.binary_head = nn.Linear(config.width, 1)
+
+    def embed(self, ids_ML: Tensor) -> Tensor:
+        """Texts as `tokenizer.tan` numbers them, to M x 512."""
+        return self.bert(ids_ML, mask_zeros=True)
 
 
 def published_state(checkpoint: object) -> Mapping[str, object]:

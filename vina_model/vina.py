@@ -7,13 +7,16 @@ them fails; the paper does not say. Narrations go in as text in their spoken ord
 
 # B videos, T seconds, N narrations, S steps, R texts of either kind, D channels.
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vina_model.alignment import Alignment, cosine
-from vina_model.batch import Batch, Texts
+from vina_model.batch import Batch, Texts, check_width, places
+from vina_model.s3d import load_state
 from vina_model.text import BagOfWords
 from vina_model.transformer import QuickGELU, Transformer
 
@@ -90,6 +93,8 @@ class Vina(nn.Module):
     def unimodal(self, batch: Batch) -> Tensor:
         """Narrations to seconds before they have seen each other, B x N x T: what alignability is read from."""
         modalities, _ = self._encode(batch)
+        if "narrations" not in modalities:
+            raise ValueError("no narrations go in: give the batch some, and the configuration `narrations`")
         return cosine(modalities["narrations"], modalities["video"])
 
     def _encode(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -99,7 +104,9 @@ class Vina(nn.Module):
             raise ValueError(
                 f"{num_seconds} seconds: this model has positions for {self.config.max_seconds}; use windows"
             )
-        modalities = {"video": self.video_mlp(batch.video_BTV) + self.video_positions[:num_seconds]}
+        check_width(batch.video_BTV, self.config.video_width)
+        video_BTV = batch.video_BTV.to(self.video_positions.dtype)  # stored features may be float16
+        modalities = {"video": self.video_mlp(video_BTV) + self.video_positions[:num_seconds]}
         masks = {"video": batch.mask_BT}
         if self.config.narrations and batch.narrations is not None:
             modalities["narrations"] = self._texts(batch.narrations, self.narration_mlp, self.narration_positions)
@@ -121,8 +128,25 @@ def _table(size: int, width: int) -> nn.Parameter:
     return nn.Parameter(0.02 * torch.randn(size, width))
 
 
-def places(counts_B: Tensor, num_texts: int, size: int) -> Tensor:
-    """Which entry of a table of `size` each text has, B x R: its own, or an even share where a video has more texts."""
-    order_R = torch.arange(num_texts, device=counts_B.device)
-    shared_BR = order_R * size // counts_B.clamp(min=size)[:, None]
-    return shared_BR.clamp(max=size - 1)
+def saved(model: Vina) -> dict[str, Any]:
+    """For `torch.save`: the weights with their vocabulary, and the configuration they belong to."""
+    return {"config": asdict(model.config), "state": model.state_dict()}
+
+
+def restored(checkpoint: object, config: VinaConfig | None = None, word_dropout: float = 0.0) -> Vina:
+    """The model of a `saved` checkpoint, in eval mode. One of another configuration is refused; dropout may differ."""
+    if not isinstance(checkpoint, Mapping) or not {"config", "state"} <= checkpoint.keys():
+        raise ValueError("this is no checkpoint of a VINA: a dict with `config` and `state` is expected")
+    found = checkpoint["config"]
+    known = {field.name for field in fields(VinaConfig)}
+    if found.keys() != known:
+        raise ValueError(f"the checkpoint's configuration has other fields: {', '.join(sorted(found.keys() ^ known))}")
+    asked = found if config is None else asdict(config)
+    differing = [f"{name} is {found[name]}, not {asked[name]}" for name in asked if found[name] != asked[name]]
+    differing = [said for said in differing if not said.startswith("dropout ")]
+    if differing:
+        raise ValueError(f"the checkpoint is of another configuration: {', '.join(differing)}")
+    text = BagOfWords.from_state(checkpoint["state"], "text.", word_dropout)
+    model = Vina(VinaConfig(**asked), text)
+    load_state(model, checkpoint["state"])
+    return model.eval()

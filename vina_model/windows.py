@@ -21,13 +21,14 @@ def window_starts(num_seconds: int, window: int, overlap: int) -> list[int]:
 
 
 def align_in_windows(align: Callable[[Batch], Alignment], batch: Batch, window: int, overlap: int) -> Alignment:
-    """The matrices of a batch; a video longer than the window must be alone in it."""
-    num_seconds = batch.video_BTV.shape[1]
-    if num_seconds <= window:
+    """The matrices of a batch, as long as its longest video; one longer than the window must be alone in it."""
+    num_seconds = int(batch.seconds_B.max())
+    starts = window_starts(num_seconds, window, overlap)
+    batch = batch.between(0, num_seconds)  # a window of padding alone would be no video
+    if len(starts) == 1:
         return align(batch)
     if len(batch.video_BTV) != 1:
         raise ValueError(f"a video of {num_seconds} s is longer than {window} s: give it a batch of its own")
-    starts = window_starts(num_seconds, window, overlap)
     parts = [align(batch.between(start, start + window)) for start in starts]
     sn = [part.sn_BSN for part in parts if part.sn_BSN is not None]
     return Alignment(
