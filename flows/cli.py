@@ -1,8 +1,6 @@
 """The command `vina`. Exit codes: 0 done, 1 failed, 2 the command or the SQL is wrong, 130 interrupted."""
 
 import argparse
-import atexit
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +8,7 @@ from typing import NoReturn
 
 from flows.commands import data, pairing, run, store
 from flows.commands.shared import Work
+from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError
 
 DEFAULT_STORE = "vina-store"
@@ -74,25 +73,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def entry() -> NoReturn:
-    """The console script: `main`, and an end without Python's own tidying up.
-
-    Prefect keeps what a flow has touched for ever, and DuckDB would list every object of its own among it as a leak.
-    """
-    code: int | str | None = 1
-
-    def end() -> None:
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code if isinstance(code, int) else 1)
-
-    atexit.register(end)  # registered first, so it runs when all others have run
+    """The console script."""
+    end = QuietEnd()
     try:
-        code = main()
-    except SystemExit as stop:
-        code = stop.code if stop.code is not None else 0
-        raise
-    sys.exit(code)
+        end.code = main()
+    except SystemExit as stop:  # argparse's, for a wrong command and for --help
+        end.code = stop.code if isinstance(stop.code, int) else 0
+    sys.exit(end.code)
 
 
 if __name__ == "__main__":

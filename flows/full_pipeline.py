@@ -5,7 +5,7 @@ nothing to each other but what they leave in the store.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import NamedTuple
 
 from prefect import flow, get_run_logger, task
@@ -18,7 +18,7 @@ from tasks.importers.sources import import_corpus
 from tasks.job import Job
 from tasks.pairing.settings import PairingSettings
 from tasks.pairing.stage import make_pairs
-from tasks.run_record import record_run
+from tasks.run_record import name_run, record_run
 
 
 class Stage(NamedTuple):
@@ -51,14 +51,12 @@ def vina(
     """
     chosen = choose_stages(stages)
     names = [stage.name for stage in chosen]
-    job = Job(store, "", corpus, features or FeatureSettings(), pairing or PairingSettings())
-    configuration = asdict(job) | {"stages": names}
-    with record_run(Store(store), run_id, names, configuration) as run:
-        job = replace(job, run_id=run)
+    job = Job(store, name_run(run_id), corpus, features or FeatureSettings(), pairing or PairingSettings())
+    with record_run(Store(store), job.run_id, names, asdict(job) | {"stages": names}):
         for stage in chosen:
             report = task(name=stage.name, task_run_name=stage.name)(stage.work)(job)
             get_run_logger().info("%s: %s", stage.name, report)
-    return run
+    return job.run_id
 
 
 def choose_stages(names: list[str] | None) -> list[Stage]:

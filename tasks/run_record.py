@@ -21,11 +21,8 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @contextmanager
-def record_run(
-    store: Store, run_id: str | None, stages: Sequence[str], configuration: Mapping[str, Any]
-) -> Iterator[str]:
-    """Record what happens inside the `with`; gives the run's id. An error is recorded and goes on its way."""
-    run_id = checked_run_id(run_id or f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}")
+def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any]) -> Iterator[None]:
+    """Record what happens inside the `with`. An error is recorded and goes on its way."""
     row: dict[str, Any] = {
         "stages": list(stages),
         "configuration": json.dumps(configuration, sort_keys=True),
@@ -35,15 +32,17 @@ def record_run(
     }
     _write(store, run_id, row, state="running")
     try:
-        yield run_id
+        yield
     except BaseException as error:
         _write(store, run_id, row, state="failed", error=f"{type(error).__name__}: {error}")
         raise
     _write(store, run_id, row, state="completed")
 
 
-def checked_run_id(run_id: str) -> str:
-    """The id itself, if it can name a run."""
+def name_run(run_id: str | None = None) -> str:
+    """The id itself, if it can name a run; without one, a new id made of the time."""
+    if run_id is None:
+        return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
     if not _RUN_ID.fullmatch(run_id):
         raise ValueError(f"run id {run_id!r}: use up to 64 letters, digits, dots, dashes and underscores")
     return run_id

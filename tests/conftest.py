@@ -13,11 +13,17 @@ from pathlib import Path
 import boto3
 import pytest
 
+from flows.quiet_end import QuietEnd
 from storage import Store
 
+END = QuietEnd()
 os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
 
 BUCKET = "vina-tests"
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    END.code = int(exitstatus)
 
 
 def free_port() -> int:

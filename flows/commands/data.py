@@ -14,7 +14,7 @@ from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
 from tasks.importers.summary import Summary
-from tasks.run_record import record_run
+from tasks.run_record import name_run, record_run
 
 
 def add_commands(add: Add) -> None:
@@ -67,8 +67,9 @@ def _import(options: argparse.Namespace) -> int:
     store = Store(options.store)
     store.location.check()
     choices = Options(options.backbone, options.upload)
+    run_id = name_run()
     configuration = {"source": options.source, "path": str(options.path), **asdict(choices)}
-    with Console(stderr=True).status("") as status, record_run(store, None, ["import"], configuration) as run_id:
+    with Console(stderr=True).status("") as status, record_run(store, run_id, ["import"], configuration):
 
         def show(summary: Summary) -> None:
             kept = ", ".join(f"{count:,} {table}" for table, count in summary.kept.items())

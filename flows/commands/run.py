@@ -7,7 +7,7 @@ from flows.commands.shared import Add, whole_number
 from storage import Store
 from tasks.features.settings import FeatureSettings
 from tasks.pairing.settings import PairingSettings
-from tasks.run_record import checked_run_id
+from tasks.run_record import name_run
 
 
 def add_commands(add: Add) -> None:
@@ -40,7 +40,7 @@ def _stages(text: str) -> list[str]:
 
 def _run_id(text: str) -> str:
     try:
-        return checked_run_id(text)
+        return name_run(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -28,12 +28,7 @@ def test_a_run_leaves_its_record(prefect_server: None, store: Store) -> None:
     (row,) = runs(store)
     assert (row["run_id"], row["state"], row["error"]) == ("first", "completed", None)
     assert row["stages"] == [stage.name for stage in STAGES]
-    assert json.loads(str(row["configuration"])) == {
-        "store": store.uri,
-        "corpus": None,
-        "features": asdict(FeatureSettings()),
-        "stages": row["stages"],
-    }
+    assert json.loads(str(row["configuration"])) == asdict(Job(store.uri, "first")) | {"stages": row["stages"]}
     assert row["started_at"] < row["finished_at"]  # type: ignore[operator]
     assert str(row["code_version"]).startswith("0.")
 
@@ -47,7 +42,8 @@ def test_the_demo_corpus_goes_through_all_stages(prefect_server: None, tmp_path:
     made = store.table("features").snapshot().where(backbone="s3d-milnce")
     assert made.num_rows == math.ceil(film["duration_s"] - 0.01)
     counts = {table.name: table.snapshot().num_rows for table in store.tables()}
-    assert all(counts[name] for name in ("videos", "narrations", "articles", "steps", "annotations", "features"))
+    filled = ("videos", "narrations", "articles", "steps", "annotations", "features", "votes", "pairs")
+    assert all(counts[name] for name in filled)
     assert {shard.written_by for shard in store.table("steps").snapshot().shards} == {"demo"}
 
 

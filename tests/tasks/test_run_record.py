@@ -12,8 +12,8 @@ def state(store: Store) -> list[tuple[object, ...]]:
 
 
 def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store) -> None:
-    with record_run(store, "a", ["x"], {"k": 1}) as run_id:
-        assert run_id == "a" and state(store) == [("a", "running", None, True)]
+    with record_run(store, "a", ["x"], {"k": 1}):
+        assert state(store) == [("a", "running", None, True)]
     assert state(store) == [("a", "completed", None, False)]
 
 
