@@ -4,6 +4,7 @@ Features are read when they are needed; texts and lists are held. What a benchma
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,10 +34,6 @@ class Corpus:
         self.store, self.backbone, self.selection = store, backbone, selection
         self.reader = FeatureReader(store, backbone)
         self.num_seconds = self.reader.num_seconds
-        if not self.num_seconds:
-            raise ValueError(
-                f"the store has no features of {backbone}: make them with the stage `features`, or import them"
-            )
         with Catalogue(store) as catalogue:
             said = catalogue.query(_SPOKEN)
             self._said = said.drop_columns(["video_id"]).combine_chunks()
@@ -95,6 +92,12 @@ class Corpus:
         begin, end = self._places.get(video_id, (0, 0))
         rows = self._said.slice(begin, end - begin).to_pydict()
         return Narrations(rows["text"], list(zip(rows["start_s"], rows["end_s"], strict=True)))
+
+    def with_steps(self, steps: Mapping[str, list[str]]) -> "Corpus":
+        """The same videos with other articles: a benchmark's."""
+        other = copy(self)
+        other.steps = steps
+        return other
 
     def sentences(self) -> list[str]:
         """All that is written and said: what word vectors are trained on."""

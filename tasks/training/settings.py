@@ -1,6 +1,7 @@
 """The settings of the training stages, and two presets: the paper's numbers, and minutes on two cores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -86,3 +87,19 @@ PRESETS = {
         warmup_steps=50,
     ),
 }
+
+
+def choose_settings(preset: str, changes: dict[str, str]) -> TrainingSettings:
+    """A preset with some settings changed, given as text."""
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(TrainingSettings)}
+    values: dict[str, Any] = {}
+    for name, text in changes.items():
+        if name not in kinds:
+            raise ValueError(f"there is no setting {name!r}; the settings are {', '.join(kinds)}")
+        if kinds[name] is bool and text not in ("true", "false"):
+            raise ValueError(f"setting {name}: {text!r} is not true or false")
+        try:
+            values[name] = text == "true" if kinds[name] is bool else text if name == "device" else kinds[name](text)
+        except ValueError:
+            raise ValueError(f"setting {name}: {text!r} is not a number") from None
+    return replace(PRESETS[preset], **values)

@@ -1,6 +1,6 @@
 """The stages `burn-in` (TAN*, its labels, and the first epochs of the student) and `rounds` (the other epochs)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import torch
@@ -35,20 +35,30 @@ OF_STUDENTS = (
 
 def burn_in(job: Job) -> str:
     """Train TAN*, label the corpus with it, train the student's first epochs."""
-    with joined(job.training.device) as processes:
-        work = Curriculum(job, processes)
-        tan = work.train_tan()
-        work.label_burn_in(tan)
-        work.train_student(job.training.burn_in_epochs)
-        return f"{work.tan_name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
+    try:
+        with joined(job.training.device) as processes:
+            work = Curriculum(job, processes)
+            tan = work.train_tan()
+            work.label_burn_in(tan)
+            work.train_student(job.training.burn_in_epochs)
+            return f"{work.tan_name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
+    except NothingToTrain as nothing:
+        return str(nothing)
 
 
 def rounds(job: Job) -> str:
     """Train the student to its end; every few epochs it labels the corpus anew, as its own teacher."""
-    with joined(job.training.device) as processes:
-        work = Curriculum(job, processes)
-        work.train_student(job.training.epochs)
-        return f"{work.name} is trained for {job.training.epochs} epochs"
+    try:
+        with joined(job.training.device) as processes:
+            work = Curriculum(job, processes)
+            work.train_student(job.training.epochs)
+            return f"{work.name} is trained for {job.training.epochs} epochs"
+    except NothingToTrain as nothing:
+        return str(nothing)
+
+
+class NothingToTrain(ValueError):
+    """The store has no video to learn from."""
 
 
 class Curriculum:
@@ -59,7 +69,7 @@ class Curriculum:
         self.store = Store(job.store)
         self.corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
         if not self.corpus.paired:
-            raise ValueError(
+            raise NothingToTrain(
                 f"no video with {self.settings.backbone} features is paired with an article (selection "
                 f"{self.settings.selection}): run the stages `features` and `pairing` first"
             )
@@ -72,7 +82,7 @@ class Curriculum:
     def train_tan(self) -> TanAligner:
         """TAN*, on narrations alone."""
         settings = self.settings
-        model = TanAligner(Tan(tan_config(settings, self.corpus.video_width)), make_text_encoder(self.corpus, settings))
+        model = self._new_tan()
         trainer = self._trainer(self.tan_name, "tan", model, tan_objective, self.corpus.narrated, settings.tan_epochs)
         reader = Reader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed)
         trainer.run(settings.tan_epochs, reader, round_=0)
@@ -85,7 +95,7 @@ class Curriculum:
     def train_student(self, until_epoch: int) -> Vina:
         """Go on to an epoch; each refresh makes the labels of the next round."""
         settings = self.settings
-        model = Vina(vina_config(settings, self.corpus.video_width), make_text_encoder(self.corpus, settings))
+        model = self._new_student()
         trainer = self._trainer(self.name, "vina", model, vina_objective, self.corpus.paired, settings.epochs)
         for round_, end in self._rounds():
             end = min(end, until_epoch)
@@ -100,6 +110,30 @@ class Curriculum:
             reader = Reader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed, labels)
             trainer.run(end, reader, round_)
         return model.eval()
+
+    def trained(self) -> Iterator[tuple[str, str, nn.Module, bool]]:
+        """The models that are trained to their end: the training, the method, the model, with narrations or not."""
+        if tan := self._restored(self.tan_name, self.settings.tan_epochs, self._new_tan):
+            yield self.tan_name, "tan-lc", tan, False
+        if vina := self._restored(self.name, self.settings.epochs, self._new_student):
+            yield self.name, "vina", vina, False
+            yield self.name, "vina with narrations", vina, True
+
+    def _restored(self, training: str, epochs: int, make: Callable[[], nn.Module]) -> nn.Module | None:
+        state = checkpoints.load(self.store, training, "last")
+        if state is None or state["position"]["epoch"] < epochs:
+            return None
+        model = make()
+        model.load_state_dict(state["model"])
+        return model.to(self.processes.device).eval()
+
+    def _new_tan(self) -> TanAligner:
+        tan = Tan(tan_config(self.settings, self.corpus.video_width))
+        return TanAligner(tan, make_text_encoder(self.corpus, self.settings))
+
+    def _new_student(self) -> Vina:
+        config = vina_config(self.settings, self.corpus.video_width)
+        return Vina(config, make_text_encoder(self.corpus, self.settings))
 
     def _rounds(self) -> list[tuple[int, int]]:
         """Each round of labels, and the epoch it ends with."""
