@@ -28,9 +28,8 @@ def evaluate(job: Job) -> str:
             for training, method, model, with_narrations in work.trained():
                 text = model.text
                 assert isinstance(text, BagOfWords)
-                hits = held_out.recall(
-                    model, text.tokenizer, processes.device, with_narrations, job.training.max_seconds
-                )
+                where = processes.device, job.training.max_seconds
+                hits = held_out.recall(model, text.tokenizer, with_narrations, *where)
                 numbers.append((training, method, 100 * float(np.mean([hit for own in hits.values() for hit in own]))))
     except NothingToTrain as nothing:
         return str(nothing)
