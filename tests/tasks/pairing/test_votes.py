@@ -149,6 +149,17 @@ def test_ties_go_to_more_votes_then_to_the_higher_sum_then_to_the_smaller_id(sto
     ]
 
 
+def test_the_fifth_articles_confidence_counts_the_sixth(store: Store, model: FakeModel) -> None:
+    """Six titles in six directions; the texts are the titles themselves."""
+    by_direction = {tuple(vector_of(f"t{number}").tolist()): f"t{number}" for number in range(200)}
+    texts = sorted(by_direction.values())[:6]
+    add_articles(store, "wikihow", {f"wikihow/{text}": text for text in texts})
+    add_narrations(store, "howto100m", {"v": [*texts, *texts[:5], *texts[:5]]})
+    make_pairs(store)
+    shares = [row[1:] for row in rows_of(store, "pairs", "rank", "confidence", selection="random_top5")]
+    assert shares == [(0.0,)] * 4 + [(float(np.float32(2 / 16)),)]
+
+
 @pytest.fixture
 def corpus(store: Store) -> Store:
     random_corpus(store, 1)
@@ -352,12 +363,12 @@ def test_hubs_are_told_by_the_narrations_with_the_smallest_hashes(
     store: Store, model: FakeModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Neither titles nor the order in which narrations came count."""
-    monkeypatch.setattr(votes, "SAMPLE", 12)
+    monkeypatch.setattr(votes, "SAMPLE", 3)
     titles, _ = random_corpus(store, 1)
     make_pairs(store, texts_per_shard=5)
     add_narrations(store, "howto100m", {"late": [f"late {number}" for number in range(20)]}, "late")
     make_pairs(store, texts_per_shard=5, correct_hubs=True)
-    hashes = sorted(row["h"] for row in ask(store, "SELECT DISTINCT sha256(text) AS h FROM narrations"))[:12]
+    hashes = sorted(row["h"] for row in ask(store, "SELECT DISTINCT sha256(text) AS h FROM narrations"))[:3]
     known = {row["h"]: row["text"] for row in ask(store, "SELECT DISTINCT sha256(text) AS h, text FROM narrations")}
     names = sorted(titles)
     sample = np.stack([vector_of(known[text]) for text in hashes])
