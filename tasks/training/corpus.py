@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -114,7 +115,7 @@ def _places(keys: pa.ChunkedArray) -> dict[str, tuple[int, int]]:
     """Where each key's rows begin and end, in a column in which they stand together."""
     runs = pa.compute.run_end_encode(keys.combine_chunks())
     ends = runs.run_ends.to_pylist()
-    return dict(zip(runs.values.to_pylist(), zip([0, *ends[:-1]], ends, strict=True), strict=True))
+    return dict(zip(runs.values.to_pylist(), pairwise([0, *ends]), strict=True))
 
 
 def _grouped(keys: pa.ChunkedArray, values: Sequence[str]) -> Mapping[str, list[str]]:
