@@ -168,9 +168,9 @@ def test_the_order_of_the_seconds_matters() -> None:
 
 @pytest.mark.parametrize("text_positions", [True, False])
 def test_neither_padding_nor_the_other_videos_change_a_similarity(text_positions: bool) -> None:
-    model, seconds, counts = tiny(text_positions), [9, 1, 3], [2, 4, 0]
-    video_BTV, texts_BRE = torch.randn(3, 9, 5), torch.randn(3, 4, 4)
-    padded = model(video_BTV, mask_of(torch.tensor(seconds), 9), texts_BRE, mask_of(torch.tensor(counts), 4))
+    model, seconds, counts = tiny(text_positions), [9, 1, 3], [2, 20, 0]
+    video_BTV, texts_BRE = torch.randn(3, 9, 5), torch.randn(3, 20, 4)
+    padded = model(video_BTV, mask_of(torch.tensor(seconds), 9), texts_BRE, mask_of(torch.tensor(counts), 20))
     assert padded.isfinite().all()
     for one, (length, count) in enumerate(zip(seconds, counts, strict=True)):
         video, texts = video_BTV[one : one + 1, :length], texts_BRE[one : one + 1, :count]
