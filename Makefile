@@ -38,7 +38,7 @@ test: lint types pytest
 demo: setup
 	@test -d demo-corpus || $(BIN)/vina demo demo-corpus
 	$(BIN)/vina run --corpus demo-corpus --store demo-store --frame-size 112
-	$(BIN)/vina sql "FROM corpus" --store demo-store
+	$(BIN)/vina pair --store demo-store --plot demo-store/pairing.png
 	$(BIN)/vina sql "SELECT video_id, duration_s, uri AS watch_it FROM videos WHERE uri IS NOT NULL" --store demo-store
 
 bench: setup

@@ -12,6 +12,7 @@ from prefect import flow, get_run_logger, task
 
 from storage import Store
 from tasks.catalogue import list_tables
+from tasks.evaluation.stage import evaluate
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import import_corpus
@@ -19,6 +20,8 @@ from tasks.job import Job
 from tasks.pairing.settings import PairingSettings
 from tasks.pairing.stage import make_pairs
 from tasks.run_record import name_run, record_run
+from tasks.training.settings import TrainingSettings
+from tasks.training.stage import burn_in, rounds
 
 
 class Stage(NamedTuple):
@@ -32,6 +35,9 @@ STAGES = (
     Stage("import", import_corpus),
     Stage("features", make_features),
     Stage("pairing", make_pairs),
+    Stage("burn-in", burn_in),
+    Stage("rounds", rounds),
+    Stage("evaluation", evaluate),
     Stage("catalogue", list_tables),
 )  # fmt: skip
 
@@ -42,16 +48,18 @@ def vina(
     corpus: str | None = None,
     features: FeatureSettings | None = None,
     pairing: PairingSettings | None = None,
+    training: TrainingSettings | None = None,
     stages: list[str] | None = None,
     run_id: str | None = None,
 ) -> str:
     """Run the stages (all, or those named, always in the pipeline's order) on a store; returns the run's id.
 
-    `corpus` is the folder that the stage `import` reads; `features` and `pairing` are settings of these stages.
+    `corpus` is the folder that the stage `import` reads; the others are settings of the stages.
     """
     chosen = choose_stages(stages)
     names = [stage.name for stage in chosen]
-    job = Job(store, name_run(run_id), corpus, features or FeatureSettings(), pairing or PairingSettings())
+    settings = features or FeatureSettings(), pairing or PairingSettings(), training or TrainingSettings()
+    job = Job(store, name_run(run_id), corpus, *settings)
     with record_run(Store(store), job.run_id, names, asdict(job) | {"stages": names}):
         for stage in chosen:
             report = task(name=stage.name, task_run_name=stage.name)(stage.work)(job)

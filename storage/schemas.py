@@ -142,7 +142,8 @@ _VIDEO = Column("video_id", STRING, "the data set's own id of the video, taken a
 _ARTICLE = Column(
     "article_id", STRING, "SOURCE/ID of the article (in HowTo100M's words: the task), ID being the source's own"
 )
-_RUN = Column("run_id", STRING, "the run these rows belong to: runs.run_id")
+_RUN = Column("run_id", STRING, "the run, as `_written_by` names it")
+_TRAINING = Column("training", STRING, "NAME@HASH of the training, HASH being that of its settings and what it reads")
 _ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
 _SOURCE = Column("source", STRING, "the data set the row comes from: howto100m, wikihow, crosstask, ...")
 _BENCHMARK = Column("benchmark", STRING, "crosstask, crosstask-articles, htstep, htm-align, ...")
@@ -250,8 +251,8 @@ _ALL = (
         Column("rank", INT, "the article's rank among the votes; none for metadata", optional=True),
         Column("confidence", FLOAT, "vote margin over the next article as a share of the narrations", optional=True),
     ), ("selection",), key="video_id"),
-    TableSchema("pseudo_labels", 1, "every candidate segment a teacher proposed, kept or not", (
-        _RUN,
+    TableSchema("pseudo_labels", 2, "every candidate segment a teacher proposed, kept or not", (
+        _TRAINING,
         _ROUND,
         _VIDEO,
         _ARTICLE,
@@ -265,17 +266,17 @@ _ALL = (
         Column("gamma", FLOAT, "the threshold the score was held against"),
         Column("matrix", STRING, "the alignment matrix it was read from: SV or F"),
         Column("teacher", STRING, "the model that made it: a checkpoint's name"),
-    ), ("run_id", "round"), key="video_id"),
-    TableSchema("alignments", 1, "alignment matrices, one row a text row", (
-        _RUN,
+    ), ("training", "round"), key="video_id"),
+    TableSchema("alignments", 2, "alignment matrices, one row a text row", (
+        _TRAINING,
         _ROUND,
         Column("matrix", STRING, "SV, NV, SN, SNV or F"),
         _VIDEO,
         Column("text_row", INT, "row of the step (or narration, in NV) within the video's list"),
         Column("scores", SCORES, "one score a second (one a narration, in SN)"),
-    ), ("run_id", "round", "matrix"), key="video_id"),
-    TableSchema("predictions", 1, "what a model says about a benchmark's videos", (
-        _RUN,
+    ), ("training", "round", "matrix"), key="video_id"),
+    TableSchema("predictions", 2, "what a model says about a benchmark's videos", (
+        _TRAINING,
         _BENCHMARK,
         Column("method", STRING, "the model or baseline, e.g. vina, tan-lc, uniform"),
         _VIDEO,
@@ -284,9 +285,9 @@ _ALL = (
         _start("begin of the detected segment; none if the protocol asks for a second only", optional=True),
         _end("end of the detected segment; none if the protocol asks for a second only", optional=True),
         Column("score", FLOAT, "confidence, higher is surer"),
-    ), ("run_id", "benchmark", "method"), key="video_id"),
-    TableSchema("metrics", 1, "every number, with the protocol that gave it", (
-        _RUN,
+    ), ("training", "benchmark", "method"), key="video_id"),
+    TableSchema("metrics", 2, "every number, with the protocol that gave it", (
+        _TRAINING,
         _BENCHMARK,
         Column("protocol", STRING, "name of the protocol, e.g. htstep-r1"),
         Column("protocol_version", INT, "version of the protocol's implementation"),
@@ -297,9 +298,9 @@ _ALL = (
         Column("high", FLOAT, "upper end of the 95 % interval", "%", optional=True),
         Column("num_videos", INT, "videos the number was computed on"),
         Column("seed", INT, "seed of the training run; none for methods without training", optional=True),
-    ), ("run_id", "benchmark")),
-    TableSchema("training_log", 1, "losses and rates while training", (
-        _RUN,
+    ), ("training", "benchmark")),
+    TableSchema("training_log", 2, "losses and rates while training", (
+        _TRAINING,
         Column("stage", STRING, "tan, burn-in or rounds"),
         _ROUND,
         Column("epoch", INT, "epochs completed before this step"),
@@ -310,7 +311,7 @@ _ALL = (
         Column("learning_rate", FLOAT, "of this step"),
         Column("videos_per_s", FLOAT, "videos trained on a second since the last row", "1/s"),
         Column("logged_at", TIME, "when", "UTC"),
-    ), ("run_id", "stage")),
+    ), ("training", "stage")),
     TableSchema("runs", 1, "who wrote what: one row a run of the pipeline", (
         _RUN,
         Column("state", STRING, "running, completed or failed"),

@@ -12,29 +12,29 @@ class View(NamedTuple):
 
 
 VIEWS = (
-    View("label_keep_rate", "share of pseudo-labels kept, by run, round and task", """
-        SELECT run_id, round, article_id, count(*) AS labels, count(*) FILTER (kept) AS kept,
+    View("label_keep_rate", "share of pseudo-labels kept, by training, round and task", """
+        SELECT training, round, article_id, count(*) AS labels, count(*) FILTER (kept) AS kept,
                round(100.0 * count(*) FILTER (kept) / count(*), 2) AS kept_percent, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY ALL"""),
-    View("label_reasons", "why pseudo-labels were kept or dropped, by run and round", """
-        SELECT run_id, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
-        FROM pseudo_labels GROUP BY ALL ORDER BY run_id, round, labels DESC"""),
-    View("step_quality", "how well each step is aligned, by run and round: rank 1 is the best step of its round", """
-        SELECT p.run_id, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
+    View("label_reasons", "why pseudo-labels were kept or dropped, by training and round", """
+        SELECT training, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
+        FROM pseudo_labels GROUP BY ALL ORDER BY training, round, labels DESC"""),
+    View("step_quality", "how well each step is aligned, by training and round: rank 1 is the best of its round", """
+        SELECT p.training, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,
-               rank() OVER (PARTITION BY p.run_id, p.round ORDER BY avg(p.score) DESC) AS best_rank,
-               rank() OVER (PARTITION BY p.run_id, p.round ORDER BY avg(p.score)) AS worst_rank
+               rank() OVER (PARTITION BY p.training, p.round ORDER BY avg(p.score) DESC) AS best_rank,
+               rank() OVER (PARTITION BY p.training, p.round ORDER BY avg(p.score)) AS worst_rank
         FROM pseudo_labels p
         LEFT JOIN steps s ON s.article_id = p.article_id AND s.row = p.step_row
-        GROUP BY p.run_id, p.round, p.article_id, p.step_row"""),
+        GROUP BY p.training, p.round, p.article_id, p.step_row"""),
     View("round_disagreements", "labels whose segment moved from one round to the next, and by how much", """
-        SELECT a.run_id, a.round AS round, b.round AS next_round, a.video_id, a.article_id, a.step_row,
+        SELECT a.training, a.round AS round, b.round AS next_round, a.video_id, a.article_id, a.step_row,
                a.peak_s, b.peak_s AS next_peak_s, abs(a.peak_s - b.peak_s) AS moved_s,
                greatest(0, least(a.end_s, b.end_s) - greatest(a.start_s, b.start_s))
                  / nullif(greatest(a.end_s, b.end_s) - least(a.start_s, b.start_s), 0) AS overlap,
                a.kept, b.kept AS next_kept
         FROM pseudo_labels a
-        JOIN pseudo_labels b USING (run_id, video_id, article_id, step_row)
+        JOIN pseudo_labels b USING (training, video_id, article_id, step_row)
         WHERE b.round = a.round + 1 AND (a.peak_s <> b.peak_s OR a.kept <> b.kept)"""),
     View("rejects_by_reason", "what was rejected, counted", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
@@ -97,11 +97,12 @@ VIEWS = (
         GROUP BY d.model, d.article_id, d.narrations, d.videos_won
         ORDER BY d.model, d.narrations DESC, d.article_id"""),
     View("metrics_beside_paper", "our numbers next to the paper's", """
-        SELECT m.run_id, coalesce(m.benchmark, p.benchmark) AS benchmark, coalesce(m.protocol, p.protocol) AS protocol,
-               m.protocol_version, coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
+        SELECT m.training, coalesce(m.benchmark, p.benchmark) AS benchmark,
+               coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version,
+               coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
                m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
         FROM metrics m FULL JOIN paper p USING (benchmark, protocol, metric, method)
-        ORDER BY benchmark, protocol, metric, method, run_id"""),
+        ORDER BY benchmark, protocol, metric, method, training"""),
     View("run_shards", "which run wrote which shards", """
         SELECT s."table", s.partition, s.shard, s.written_by AS run_id, r.state, r.host, r.code_version, s.written_at,
                s.num_rows, s.fingerprint

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tasks.features.settings import FeatureSettings
 from tasks.pairing.settings import PairingSettings
+from tasks.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -16,3 +17,4 @@ class Job:
     """The folder that the stage `import` reads."""
     features: FeatureSettings = field(default_factory=FeatureSettings)
     pairing: PairingSettings = field(default_factory=PairingSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)

@@ -17,7 +17,7 @@ from flows.quiet_end import QuietEnd
 from storage import Store
 
 END = QuietEnd()
-os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false")
+os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
 
 BUCKET = "vina-tests"
 

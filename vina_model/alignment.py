@@ -51,6 +51,8 @@ class Alignment:
     """True where the video has a second."""
     narrations_BN: Tensor | None
     """True where it has a narration."""
+    earlier_nv: tuple[Tensor, ...] = ()
+    """What earlier layers say of nv, where they are trained too."""
 
     @property
     def snv_BST(self) -> Tensor | None:

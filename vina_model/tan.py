@@ -7,7 +7,7 @@ that only the dual half uses are there to be loaded, and are not computed.
 
 # B videos, T seconds, R texts, L = T + R tokens, D channels.
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -81,27 +81,31 @@ class Tan(nn.Module):
         return [cosine(answer_BLD[:, num_seconds:], answer_BLD[:, :num_seconds]) for answer_BLD in answers]
 
 
-def aligner(model: Tan, embed: Callable[[Tensor], Tensor]) -> Callable[[Batch], Alignment]:
-    """TAN as `align_in_windows` takes it; `embed` gives the embeddings M x E of word ids M x L.
+class TanAligner(nn.Module):
+    """TAN with its text encoder, called like VINA: narrations and steps are aligned each by itself, as its texts."""
 
-    Narrations and steps go in apart, each as if they were all the texts there are.
-    """
+    def __init__(self, tan: Tan, text: Callable[[Tensor], Tensor]) -> None:
+        """`text` gives the embeddings M x E of word ids M x L; a module of it is trained too."""
+        super().__init__()
+        self.tan, self.text = tan, text
 
-    def similarities(batch: Batch, texts: Texts | None) -> Tensor | None:
-        if texts is None:
-            return None
-        return model(batch.video_BTV, batch.mask_BT, texts.padded(embed(texts.ids_ML)), texts.mask_BR)
-
-    def align(batch: Batch) -> Alignment:
+    def forward(self, batch: Batch) -> Alignment:
+        """The similarities of what the batch has; in training those of all layers."""
+        nv = self._similarities(batch, batch.narrations) if batch.narrations is not None else [None]
+        sv = self._similarities(batch, batch.steps) if batch.steps is not None else [None]
         return Alignment(
-            sv_BST=similarities(batch, batch.steps),
-            nv_BNT=similarities(batch, batch.narrations),
+            sv_BST=sv[-1],
+            nv_BNT=nv[-1],
             sn_BSN=None,
             seconds_BT=batch.mask_BT,
-            narrations_BN=batch.narrations.mask_BR if batch.narrations else None,
+            narrations_BN=batch.narrations.mask_BR if batch.narrations is not None else None,
+            earlier_nv=tuple(layer for layer in nv[:-1] if layer is not None),
         )
 
-    return align
+    def _similarities(self, batch: Batch, texts: Texts) -> Sequence[Tensor | None]:
+        embedded_BRE = texts.padded(self.text(texts.ids_ML))
+        last = 0 if self.training else 1
+        return self.tan.layer_similarities(batch.video_BTV, batch.mask_BT, embedded_BRE, texts.mask_BR, last)
 
 
 class PublishedTan(Tan):

@@ -7,6 +7,8 @@ the maximum as rounding could explain are compared again in float64 on the CPU; 
 
 # N sentences, B of them in a block, C titles, D numbers of a vector, G titles of a group.
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ from torch import Tensor
 
 GROUP = 16
 BLOCK = 1024
+PAIRS = 4096
+"""Pairs that are compared in float64 at once: where all titles are equally near there are very many."""
 Vectors = npt.NDArray[np.floating[Any]]
 
 
@@ -48,9 +52,9 @@ class TitleIndex:
     def nearest(self, sentences_ND: Vectors, block: int = BLOCK) -> Nearest:
         """Each sentence's title, by the largest similarity less its handicap."""
         sentences = torch.from_numpy(np.ascontiguousarray(sentences_ND, np.float32))
-        parts = [self._block(part) for part in torch.split(sentences, block)]
-        if not parts:
+        if not len(sentences):
             return Nearest(np.zeros(0, np.int64), np.zeros(0, np.float32))
+        parts = [self._block(part) for part in torch.split(sentences, block)]
         return Nearest(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _block(self, sentences_BD: Tensor) -> Nearest:
@@ -68,36 +72,63 @@ class TitleIndex:
         if self._scores.shape[0] < size[0]:
             self._scores = torch.empty(size, device=self._columns_DC.device)
         scores_BC, sentences_BD = self._scores[: size[0]], sentences_BD.to(self._columns_DC.device)
-        precision = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")
-        try:
+        with _full_precision():
             if self._offsets_C is None:
                 return torch.mm(sentences_BD, self._columns_DC, out=scores_BC)
             return torch.addmm(self._offsets_C, sentences_BD, self._columns_DC, out=scores_BC)
-        finally:
-            torch.set_float32_matmul_precision(precision)
 
     def _decide(self, sentences_BD: Tensor, rows: Tensor, titles: Tensor) -> Nearest:
         """Of each row's candidates, in float64, the best one; of equal ones the first title."""
-        similarities = (sentences_BD[rows].double() * self.titles_CD[titles].double()).sum(1)
-        scores = similarities - self.handicaps_C[titles]
-        if len(rows) > len(sentences_BD):
+        similarities = torch.cat(
+            [
+                (sentences_BD[some].double() * self.titles_CD[others].double()).sum(1)
+                for some, others in zip(torch.split(rows, PAIRS), torch.split(titles, PAIRS), strict=True)
+            ]
+        )
+        if not torch.equal(rows, torch.arange(len(sentences_BD))):
+            scores = similarities - self.handicaps_C[titles]
             order = torch.from_numpy(np.lexsort((titles.numpy(), -scores.numpy(), rows.numpy())))
             first = torch.ones(len(rows), dtype=torch.bool)
             first[1:] = rows[order][1:] != rows[order][:-1]
             titles, similarities = titles[order][first], similarities[order][first]
+        if len(titles) != len(sentences_BD):
+            raise ValueError("a title or a sentence has a vector with numbers that are not finite: it is near nothing")
         return Nearest(titles.numpy(), similarities.float().numpy())
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """What the caller allows (TF32, bfloat16) is for other products than these."""
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
 
 
 @torch.inference_mode()
 def hub_handicaps(titles_CD: Vectors, sample_ND: Vectors, device: str = "cpu", neighbours: int = 10) -> Vectors:
     """Half the mean similarity of each title to its nearest sentences of a sample: what hubs have too much of (CSLS).
 
-    Rounded to 4 decimals, so that it is the same on every device.
+    The nearest are found in float32, their similarities taken in float64 and the mean rounded to 4 decimals, so that
+    it is the same on every device.
     """
-    titles = torch.from_numpy(np.ascontiguousarray(titles_CD, np.float32)).to(device)
-    nearest_CK = torch.empty(len(titles), 0, device=device)
-    for part in torch.split(torch.from_numpy(np.ascontiguousarray(sample_ND, np.float32)), BLOCK):
-        seen = torch.cat([nearest_CK, titles @ part.to(device).T], dim=1)
-        nearest_CK = seen.topk(min(neighbours, seen.shape[1]), dim=1).values
-    return np.asarray((nearest_CK.double().mean(1) / 2).round(decimals=4).cpu())
+    if not len(sample_ND):
+        raise ValueError("there are no sentences to tell hubs by")
+    titles_CD, sample_ND = (np.ascontiguousarray(vectors, np.float32) for vectors in (titles_CD, sample_ND))
+    titles, sample = torch.from_numpy(titles_CD), torch.from_numpy(sample_ND)
+    columns_CD = titles.to(device)
+    nearest_CK, places_CK = columns_CD.new_empty(len(titles), 0), torch.empty(len(titles), 0, dtype=torch.int64)
+    places_CK = places_CK.to(device)
+    for part, places in zip(torch.split(sample, BLOCK), torch.split(torch.arange(len(sample)), BLOCK), strict=True):
+        with _full_precision():
+            seen = torch.cat([nearest_CK, columns_CD @ part.to(device).T], dim=1)
+        nearest_CK, chosen = seen.topk(min(neighbours, seen.shape[1]), dim=1)
+        places_CK = torch.cat([places_CK, places.to(device).expand(len(titles), -1)], dim=1).gather(1, chosen)
+    means = []
+    some = PAIRS // 16
+    for some_BD, places_BK in zip(torch.split(titles, some), torch.split(places_CK.cpu(), some), strict=True):
+        exact_BK = torch.einsum("bd,bkd->bk", some_BD.double(), sample[places_BK].double())
+        means.append(exact_BK.mean(1))
+    return np.asarray((torch.cat(means) / 2).round(decimals=4))

@@ -8,6 +8,7 @@ from storage import Store
 from tasks.features.settings import FeatureSettings
 from tasks.pairing.settings import PairingSettings
 from tasks.run_record import name_run
+from tasks.training.settings import PRESETS, choose_settings
 
 
 def add_commands(add: Add) -> None:
@@ -26,6 +27,15 @@ def add_commands(add: Add) -> None:
     run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
     run.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder, or its name (default: MPNet)")
     run.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
+    run.add_argument("--preset", choices=list(PRESETS), default="paper", help="training: its size (default: paper)")
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="changes",
+        help="training: change a setting of the preset, e.g. gamma=0.55 (tasks/training/settings.py has them all)",
+    )
     run.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles that are near all")
 
 
@@ -48,6 +58,8 @@ def _run_id(text: str) -> str:
 def _run(options: argparse.Namespace) -> int:
     from flows.full_pipeline import vina
 
+    if wrong := [change for change in options.changes if "=" not in change]:
+        raise ValueError(f"--set {wrong[0]}: NAME=VALUE is expected")
     Store(options.store).location.check()
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO)
@@ -64,6 +76,7 @@ def _run(options: argparse.Namespace) -> int:
         articles=options.articles,
         correct_hubs=options.correct_hubs,
     )
-    run_id = vina(options.store, options.corpus, features, pairing, options.stages, options.run_id)
+    training = choose_settings(options.preset, dict(change.split("=", 1) for change in options.changes))
+    run_id = vina(options.store, options.corpus, features, pairing, training, options.stages, options.run_id)
     print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
     return 0

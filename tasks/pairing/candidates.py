@@ -14,8 +14,8 @@ from storage.snapshot import Snapshot
 from storage.vectors import decode
 
 DEFAULT_SOURCE = "wikihow"
-TITLE_KEY = "trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^a-z0-9]+', ' ', 'g'))"
-"""Titles that differ in case and punctuation only are the same one."""
+TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
+"""Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
 
 
 class NoCandidates(ValueError):
@@ -44,10 +44,12 @@ class Candidates:
     def vectors(self, embedded: Snapshot) -> npt.NDArray[np.float16]:
         """The titles' embeddings, row by row, among those of a model."""
         wanted = pc.field("text").isin(pa.array(sorted(set(self.titles)), pa.string()))
-        rows = embedded.read(["text", "vector"], where=wanted)
-        places = {text: place for place, text in enumerate(rows["text"].to_pylist())}
-        vectors = decode(rows["vector"], "float16")
-        return np.asarray(vectors[[places[title] for title in self.titles]], np.float16)
+        found: dict[str, npt.NDArray[np.float16]] = {}
+        for shard in embedded.shards:  # one at a time: they may be many, and titles are few of their rows
+            rows = embedded.where(_shard=shard.name).read(["text", "vector"], where=wanted)
+            vectors = np.asarray(decode(rows["vector"], "float16"), np.float16)
+            found.update(zip(rows["text"].to_pylist(), vectors, strict=True))
+        return np.stack([found[title] for title in self.titles])
 
 
 def candidates_of(store: Store, source: str | None) -> Candidates:

@@ -48,7 +48,9 @@ def find_model(name: str | None) -> Path:
 
     wanted = name or MPNET
     try:
-        return Path(snapshot_download(wanted, local_files_only=True))
+        copy = Path(snapshot_download(wanted, local_files_only=True))
+        if _weights(copy):  # a copy that was not finished, or of the tokenizer alone, is none
+            return copy
     except (LocalEntryNotFoundError, ValueError):  # ValueError: no name that the hub could have
         pass
     problem = _hub_problem(wanted)
@@ -78,19 +80,25 @@ def _hub_problem(name: str) -> str | None:
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
     except Exception as error:  # of the network, of the name, or HF_HUB_OFFLINE: it cannot be fetched
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
     return None
 
 
 def name_model(name: str | None, folder: Path) -> str:
     """NAME@HASH: the same wherever the folder lies, another for other weights."""
     digest = hashlib.sha256()
-    files = next((found for kind in WEIGHTS if (found := sorted(folder.rglob(f"*{kind}")))), None)
-    if files is None:
+    files = _weights(folder)
+    if not files:
         raise ValueError(f"{folder} holds no weights ({', '.join(WEIGHTS)}): name the folder of a model")
     for path in files:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     if folder == packaged_model():
         name = "all-MiniLM-L6-v2"
+    elif name is not None and Path(name).is_dir():
+        name = Path(name).resolve().name
     return f"{Path(name or MPNET).name}@{digest.hexdigest()[:8]}"
+
+
+def _weights(folder: Path) -> list[Path]:
+    return next((found for kind in WEIGHTS if (found := sorted(folder.rglob(f"*{kind}")))), [])

@@ -5,10 +5,10 @@ fingerprint already is not made again.
 """
 
 import logging
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage import Store, fingerprint
 from storage.catalogue import Catalogue, quoted
@@ -30,7 +30,7 @@ def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings
     """Every embedded text's most similar title, in `text_votes`; returns how many were decided now."""
     table, partition = store.table("text_votes"), {"model": model}
     embedded = store.table("sentence_embeddings").snapshot().where(**partition)
-    index = _index(embedded, candidates, settings)
+    index = _index(store, embedded, candidates, settings)
     rules = {"candidates": candidates.version, "handicaps": index.handicaps_C.tolist() if settings.correct_hubs else 0}
     known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
     marks = {shard.name: fingerprint(rules, {"texts": shard.fingerprint}, CODE_VERSION) for shard in embedded.shards}
@@ -49,22 +49,28 @@ def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings
     return sum(shard.num_rows for shard in todo)
 
 
-def _index(embedded: Snapshot, candidates: Candidates, settings: PairingSettings) -> TitleIndex:
+def _index(store: Store, embedded: Snapshot, candidates: Candidates, settings: PairingSettings) -> TitleIndex:
     titles, device = candidates.vectors(embedded), settings.device or best_device()
     if not settings.correct_hubs:
         return TitleIndex(titles, device)
-    sample = np.concatenate(list(_sample(embedded)))[:SAMPLE]
-    return TitleIndex(titles, device, hub_handicaps(titles, sample, device))
+    return TitleIndex(titles, device, hub_handicaps(titles, _sample(store, embedded), device))
 
 
-def _sample(embedded: Snapshot) -> Iterator[Floats]:
-    """Vectors in the order of their texts' hashes: a fair sample, the same one for the same texts."""
-    count = 0
-    for shard in sorted(embedded.shards, key=lambda shard: shard.key_range or ("", "")):
-        yield decode(embedded.where(_shard=shard.name).read(["vector"])["vector"], "float16")
-        count += shard.num_rows
-        if count >= SAMPLE:
-            return
+def _sample(store: Store, embedded: Snapshot) -> Floats:
+    """Vectors of the narrations that have the smallest hashes: a fair sample, the same one for the same narrations."""
+    with Catalogue(store, MEMORY_LIMIT) as catalogue:
+        chosen = catalogue.query(
+            f"SELECT DISTINCT sha256(text) AS text_sha256 FROM narrations ORDER BY ALL LIMIT {SAMPLE}"
+        )["text_sha256"].combine_chunks()
+    last, parts = chosen[-1].as_py(), []
+    for shard in embedded.shards:
+        if shard.key_range is None or shard.key_range[0] <= last:
+            rows = embedded.where(_shard=shard.name).read(
+                ["text_sha256", "vector"], where=pc.field("text_sha256").isin(chosen)
+            )
+            parts.append(rows)
+    rows = pa.concat_tables(parts).sort_by("text_sha256")
+    return decode(rows["vector"], "float16")
 
 
 def rank(store: Store, run_id: str, model: str) -> int:

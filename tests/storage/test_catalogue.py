@@ -14,7 +14,7 @@ from tests.samples import MODEL, commit_features, commit_votes, label_rows, rand
 
 
 def commit_labels(store: Store, round_: int, rows: list[tuple[str, str, int, int, float, bool]]) -> None:
-    partition: dict[str, str | int] = {"run_id": "run-1", "round": round_}
+    partition: dict[str, str | int] = {"training": "run-1", "round": round_}
     store.table("pseudo_labels").commit(label_rows(rows), partition, "0", fingerprint="f", run_id="run-1")
 
 
@@ -245,7 +245,7 @@ def test_metrics_stand_beside_the_papers(store: Store) -> None:
         "protocol": ["htstep-r1"], "protocol_version": [1], "method": ["vina"], "metric": ["R@1"], "value": [30.6],
         "low": [29.0], "high": [32.0], "num_videos": [600], "seed": [0],
     }  # fmt: skip
-    partition = {"run_id": "run-1", "benchmark": "htstep"}
+    partition = {"training": "run-1", "benchmark": "htstep"}
     store.table("metrics").commit(pa.table(ours), partition, "0", fingerprint="f", run_id="run-1")
     rows = ask(
         store, "SELECT ours, paper, difference FROM metrics_beside_paper WHERE method = 'vina' AND benchmark = 'htstep'"
@@ -258,8 +258,8 @@ def test_metrics_stand_beside_the_papers(store: Store) -> None:
 def test_who_wrote_what(labelled: Store) -> None:
     rows = ask(labelled, 'SELECT "table", partition, run_id, num_rows FROM run_shards ORDER BY ALL')
     assert [tuple(row.values()) for row in rows] == [
-        ("pseudo_labels", "run_id=run-1, round=0", "run-1", 3),
-        ("pseudo_labels", "run_id=run-1, round=1", "run-1", 3),
+        ("pseudo_labels", "training=run-1, round=0", "run-1", 3),
+        ("pseudo_labels", "training=run-1, round=1", "run-1", 3),
         ("rejects", "stage=features", "run-1", 2),
         ("steps", "source=demo", "run-1", 3),
     ]

@@ -6,8 +6,8 @@ from storage.schemas import PROVENANCE, TABLES, TableSchema
 from tests.samples import made_with
 
 EXPECTED = {
-    "videos", "narrations", "articles", "steps", "annotations", "features", "sentence_embeddings", "votes", "pairs",
-    "pseudo_labels", "alignments", "predictions", "metrics", "training_log", "runs", "rejects",
+    "videos", "narrations", "articles", "steps", "annotations", "features", "sentence_embeddings", "text_votes",
+    "votes", "pairs", "pseudo_labels", "alignments", "predictions", "metrics", "training_log", "runs", "rejects",
 }  # fmt: skip
 
 

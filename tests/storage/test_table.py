@@ -195,12 +195,12 @@ def test_a_shard_without_its_names_is_refused(
 
 
 def test_a_partition_of_the_wrong_type_is_named(store: Store) -> None:
-    partition: dict[str, str | int] = {"run_id": "r", "round": 1}
+    partition: dict[str, str | int] = {"training": "r", "round": 1}
     rows = label_rows([("v1", "7", 0, 3, 0.8, True)])
     store.table("pseudo_labels").commit(rows, partition, "0", fingerprint="a", run_id="r")
     assert store.table("pseudo_labels").has(partition, "0", "a")
     with pytest.raises(SchemaError, match="table pseudo_labels, column round: "):
-        store.table("pseudo_labels").has({"run_id": "r", "round": "one"}, "0", "a")
+        store.table("pseudo_labels").has({"training": "r", "round": "one"}, "0", "a")
 
 
 def test_an_unknown_table_is_named(store: Store) -> None:

@@ -12,7 +12,7 @@ from tests.vina_model import golden
 from vina_model.alignment import mask_of
 from vina_model.batch import Batch, Texts
 from vina_model.s3d import load_state
-from vina_model.tan import PUBLISHED_WINDOW_S, PublishedTan, Tan, TanConfig, aligner, load_published, published_state
+from vina_model.tan import PUBLISHED_WINDOW_S, PublishedTan, Tan, TanAligner, TanConfig, load_published, published_state
 from vina_model.tokenizer import Tokenizer
 from vina_model.windows import align_in_windows
 
@@ -69,7 +69,7 @@ def test_the_published_models_answers(published: PublishedTan, tokenizer: Tokeni
     found_BRT = published(video_BTV, everything(64), text_ME[None], everything(4))
     assert distance(found_BRT[0], torch.tensor(expected["joint_last_layer"])) < AGREE
     batch = Batch(video_BTV, torch.tensor([64]), narrations=Texts.of(tokenizer, [expected["sentences"]]))
-    found = aligner(published, published.embed)(batch)
+    found = TanAligner(published, published.embed).eval()(batch)
     assert found.sv_BST is None and found.nv_BNT is not None
     assert distance(found.nv_BNT[0], torch.tensor(expected["joint_last_layer"])) < AGREE
 
@@ -128,7 +128,7 @@ def test_long_videos_are_the_average_of_64_second_windows(published: PublishedTa
     steps = ["cut the tomato", "", "don't boil", "zzz zzz"]
     video_BTV = golden.made_input(1, 150, 1024)
     batch = Batch(video_BTV, torch.tensor([150]), steps=Texts.of(tokenizer, [steps]))
-    found = align_in_windows(aligner(published, published.embed), batch, PUBLISHED_WINDOW_S, overlap=32)
+    found = align_in_windows(TanAligner(published, published.embed).eval(), batch, PUBLISHED_WINDOW_S, overlap=32)
     text_BRE = published.embed(tokenizer.tan(steps))[None]
     windows = {
         start: published(video_BTV[:, start : start + 64], everything(64), text_BRE, everything(4))
@@ -213,8 +213,8 @@ def test_narrations_and_steps_are_aligned_apart() -> None:
         return table_WE[ids_ML[:, 0]]
 
     video, narrations, steps = (torch.randn(1, 6, 5), torch.tensor([6])), texts(1, 2, 3), texts(7, 8)
-    both = aligner(model, embed)(Batch(*video, narrations, steps))
-    as_narrations = aligner(model, embed)(Batch(*video, narrations=steps))
+    both = TanAligner(model, embed).eval()(Batch(*video, narrations, steps))
+    as_narrations = TanAligner(model, embed).eval()(Batch(*video, narrations=steps))
     assert both.sv_BST is not None and both.nv_BNT is not None and as_narrations.nv_BNT is not None
     assert distance(both.sv_BST, as_narrations.nv_BNT) == 0 and both.nv_BNT.shape == (1, 3, 6)
     assert both.fused_BST is both.sv_BST  # TAN knows no way from steps to narrations

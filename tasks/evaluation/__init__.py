@@ -1,0 +1,1 @@
+"""The stage `evaluation`: what the models of a training are worth on videos that were held out."""

@@ -1,0 +1,52 @@
+"""Checkpoints: all that a training needs to go on, in one object of the store that appears whole or not at all.
+
+Tensors, numbers and texts only, so that they load with `weights_only=True`.
+"""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from storage import MissingFileError, Store
+
+
+def save(store: Store, training: str, name: str, state: Mapping[str, Any]) -> str:
+    """Write a checkpoint in the place of the one before; returns its address."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint.pt"
+        torch.save(dict(state), path)
+        return store.objects.upload(key(training, name), path)
+
+
+def load(store: Store, training: str, name: str) -> dict[str, Any] | None:
+    """A checkpoint, on the CPU; None if there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint.pt"
+        try:
+            store.objects.download(key(training, name), path)
+        except MissingFileError:
+            return None
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(state, dict):
+        raise ValueError(
+            f"{store.objects.uri(key(training, name))} is no checkpoint: it holds a {type(state).__name__}"
+        )
+    return state
+
+
+def key(training: str, name: str) -> str:
+    """Where a checkpoint lies among the objects."""
+    return f"checkpoints/{training}/{name}.pt"
+
+
+def check_configuration(state: Mapping[str, Any], expected: Mapping[str, Any], where: str) -> None:
+    """A ValueError that names the settings in which a checkpoint differs."""
+    found = json.loads(state.get("configuration", "{}"))
+    wrong = {name: (found.get(name), value) for name, value in expected.items() if found.get(name) != value}
+    if wrong:
+        said = ", ".join(f"{name} {has}, not {value}" for name, (has, value) in list(wrong.items())[:5])
+        raise ValueError(f"the checkpoint {where} is of another configuration: {said}")

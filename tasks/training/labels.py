@@ -1,0 +1,31 @@
+"""Labels of one round in memory: for a video and an article, the span of each step that is to be learnt."""
+
+from storage import Store
+from tasks.training.corpus import Span
+
+
+class Labels:
+    """What `pseudo_labels` keeps of one training and round."""
+
+    def __init__(self, store: Store, training: str, round_: int) -> None:
+        snapshot = store.table("pseudo_labels").snapshot().where(training=training, round=round_)
+        if not snapshot.num_rows:
+            raise ValueError(f"there are no labels of {training}, round {round_}: label the corpus first")
+        rows = snapshot.read(["video_id", "article_id", "step_row", "start_s", "end_s", "kept"])
+        rows = rows.sort_by([("video_id", "ascending"), ("article_id", "ascending"), ("step_row", "ascending")])
+        self._spans = [
+            (start, end) if kept else None
+            for start, end, kept in zip(*(rows[name].to_pylist() for name in ("start_s", "end_s", "kept")), strict=True)
+        ]
+        self._places: dict[tuple[str, str], slice] = {}
+        keys = list(zip(rows["video_id"].to_pylist(), rows["article_id"].to_pylist(), strict=True))
+        begin = 0
+        for end in range(1, len(keys) + 1):
+            if end == len(keys) or keys[end] != keys[begin]:
+                self._places[keys[begin]] = slice(begin, end)
+                begin = end
+        self.num_kept = sum(span is not None for span in self._spans)
+
+    def spans(self, video_id: str, article_id: str) -> list[Span | None]:
+        """The span of each step of the article; none where the step's label was dropped."""
+        return self._spans[self._places.get((video_id, article_id), slice(0))]

@@ -1,0 +1,147 @@
+"""Teachers label the corpus: every candidate segment of every step is a row of `pseudo_labels`, kept or not."""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from storage import Store, fingerprint
+from tasks.training.batches import read_ahead
+from tasks.training.corpus import Corpus
+from tasks.training.processes import Processes
+from tasks.training.settings import TrainingSettings
+from vina_model.alignment import Alignment
+from vina_model.batch import Batch, Texts
+from vina_model.pseudo_labels import candidate_segments
+from vina_model.tokenizer import Tokenizer
+from vina_model.windows import align_in_windows
+
+CODE_VERSION = "1"
+PAIRS_PER_SHARD = 4096
+SECONDS_PER_BATCH = 16_384
+LOG = logging.getLogger("vina.training")
+Pair = tuple[str, str]
+"""A video and an article."""
+
+
+def label_corpus(
+    store: Store,
+    run_id: str,
+    training: str,
+    round_: int,
+    teacher: Callable[[Batch], Alignment],
+    teacher_name: str,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    settings: TrainingSettings,
+    processes: Processes,
+) -> None:
+    """The labels of one round, shard by shard; those that are there are not made again."""
+    table, partition = store.table("pseudo_labels"), dict[str, str | int](training=training, round=round_)
+    pairs = [(name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps]
+    known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
+    rules = {"teacher": teacher_name, "gamma": settings.gamma, "keep_share": settings.keep_share, "zeta": settings.zeta}
+    mark = fingerprint(rules | {"matrix": settings.label_matrix}, {"corpus": corpus.version}, CODE_VERSION)
+    shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
+    names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in shards]
+    begin, done = time.monotonic(), 0
+    for name, shard in list(zip(names, shards, strict=True))[processes.rank :: processes.count]:
+        if known.get(name) != mark:
+            rows = _label(shard, teacher, teacher_name, tokenizer, corpus, settings, processes.device)
+            table.commit(rows, partition, name, fingerprint=mark, run_id=run_id)
+        done += len(shard) * processes.count
+        if processes.is_first:
+            rate = done / (time.monotonic() - begin)
+            LOG.info("%s, round %d: labelled %s of %s pairs, %.0f a second", training, round_,
+                     f"{min(done, len(pairs)):,}", f"{len(pairs):,}", rate)  # fmt: skip
+    processes.wait()
+    if processes.is_first and known.keys() - set(names):
+        table.retire(partition, keep=names)
+
+
+def _label(
+    pairs: Sequence[Pair],
+    teacher: Callable[[Batch], Alignment],
+    teacher_name: str,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    settings: TrainingSettings,
+    device: str,
+) -> pa.Table:
+    columns: dict[str, list[Any]] = {name: [] for name in ("pair", "step_row", "peak_s", "score", "start_s", "end_s")}
+    batches = list(plan_by_seconds([corpus.num_seconds[video] for video, _ in pairs], SECONDS_PER_BATCH))
+
+    def read(numbers: Sequence[int]) -> Batch:
+        return read_pairs([pairs[number] for number in numbers], corpus, tokenizer)
+
+    for numbers, batch in zip(batches, read_ahead(read, batches), strict=True):
+        scores_BST, seconds_BT = _scores(teacher, batch.to(device), settings)
+        found = [column.cpu().numpy() for column in candidate_segments(scores_BST, seconds_BT, settings.zeta)]
+        for row, number in enumerate(numbers):
+            count = len(corpus.steps[pairs[number][1]])
+            columns["pair"] += [number] * count
+            columns["step_row"] += range(count)
+            for name, values in zip(("peak_s", "score", "start_s", "end_s"), found, strict=True):
+                columns[name] += values[row, :count].tolist()
+    return _rows(columns, pairs, teacher_name, settings)
+
+
+def _rows(
+    columns: dict[str, list[Any]], pairs: Sequence[Pair], teacher_name: str, settings: TrainingSettings
+) -> pa.Table:
+    numbers, scores = columns.pop("pair"), np.array(columns["score"], np.float32)
+    gamma = float(np.quantile(scores, 1 - settings.keep_share)) if settings.keep_share else settings.gamma
+    kept, size = scores >= np.float32(gamma), len(scores)
+    return pa.table(
+        {
+            "video_id": [pairs[number][0] for number in numbers],
+            "article_id": [pairs[number][1] for number in numbers],
+            **columns,
+            "kept": kept,
+            "reason": pa.array(np.where(kept, "score reaches gamma", "score below gamma")),
+            "gamma": pa.array(np.full(size, gamma, np.float32)),
+            "matrix": [settings.label_matrix] * size,
+            "teacher": [teacher_name] * size,
+        }
+    )
+
+
+@torch.inference_mode()
+def _scores(teacher: Callable[[Batch], Alignment], batch: Batch, settings: TrainingSettings) -> tuple[Tensor, Tensor]:
+    kind = batch.video_BTV.device.type
+    with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind != "cpu"):
+        found = align_in_windows(teacher, batch, settings.max_seconds, settings.max_seconds // 4)
+    scores = found.fused_BST if settings.label_matrix == "F" else found.sv_BST
+    if scores is None:
+        raise ValueError("this teacher gives no scores of steps: it was not given any")
+    return scores, found.seconds_BT
+
+
+def plan_by_seconds(lengths: Sequence[int], most_seconds: int) -> Iterator[list[int]]:
+    """Numbers of videos of like length in batches of at most so many seconds, padding counted; a longer one alone."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda number: lengths[number]):
+        if batch and (len(batch) + 1) * lengths[number] > most_seconds:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def read_pairs(pairs: Sequence[Pair], corpus: Corpus, tokenizer: Tokenizer) -> Batch:
+    """Whole videos with all that is said in them and the steps of an article each."""
+    features = [corpus.features(video) for video, _ in pairs]
+    seconds = [len(vectors) for vectors in features]
+    video_BTV = torch.zeros(len(pairs), max(seconds), features[0].shape[1])
+    for row, vectors in enumerate(features):
+        video_BTV[row, : len(vectors)] = torch.from_numpy(vectors.astype(np.float32))
+    narrations = Texts.of(tokenizer, [corpus.narrations(video).texts for video, _ in pairs])
+    steps = Texts.of(tokenizer, [corpus.steps[article] for _, article in pairs])
+    return Batch(video_BTV, torch.tensor(seconds), narrations, steps)

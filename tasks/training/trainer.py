@@ -1,0 +1,292 @@
+"""One training loop for TAN* and VINA: any epoch, any position, one process or many.
+
+What an epoch sees, and in which order, is a pure function of seed and epoch; noise comes from torch's generator, which
+checkpoints hold. So a training that was killed ends with the weights of one that was not.
+"""
+
+import json
+import logging
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from storage import Store, fingerprint
+from tasks.training import checkpoints
+from tasks.training.batches import Example, count_batches, plan_batches, read_ahead
+from tasks.training.processes import Processes
+from tasks.training.settings import TrainingSettings
+
+LOG = logging.getLogger("vina.training")
+ROWS_PER_EPOCH = 20
+SAY_EVERY_S = 5.0
+
+
+class Losses(NamedTuple):
+    """The objective of each video of a batch, B, and its two parts (None: not trained)."""
+
+    total_B: Tensor
+    nv_B: Tensor | None
+    sv_B: Tensor | None
+
+
+class Interrupted(Exception):
+    """The process was asked to end; everything is saved."""
+
+
+class ReadExample(Protocol):
+    """Makes the example of some videos in an epoch."""
+
+    def __call__(self, video_ids: Sequence[str], epoch: int) -> Example: ...  # noqa: D102
+
+
+@dataclass
+class Position:
+    """Where a training is: `batch` batches of `epoch` are done."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+
+
+class Trainer:
+    """A model, its optimiser, and where it is; `run` goes on to an epoch."""
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        training: str,
+        stage: str,
+        model: nn.Module,
+        objective: Callable[[nn.Module, Example], Losses],
+        video_ids: Sequence[str],
+        lengths: Sequence[int],
+        num_epochs: int,
+        noise: float,
+        settings: TrainingSettings,
+        processes: Processes,
+    ) -> None:
+        self.store, self.run_id, self.training, self.stage = store, run_id, training, stage
+        self.model, self.objective, self.settings, self.processes = (
+            model.to(processes.device),
+            objective,
+            settings,
+            processes,
+        )
+        self.video_ids, self.lengths, self.noise = video_ids, lengths, noise
+        self.total_steps = num_epochs * count_batches(len(video_ids), settings.batch_size)
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+        kind = processes.device.split(":")[0]
+        self._half = torch.bfloat16 if kind != "cuda" or torch.cuda.is_bf16_supported() else torch.float16
+        self._is_mixed = kind != "cpu"
+        self._scaler = torch.amp.GradScaler(kind, enabled=self._is_mixed and self._half == torch.float16)
+        self._kind = kind
+        self.position = Position()
+        self._pending: list[dict[str, Any]] = []
+        self._wrapped: nn.Module = DistributedDataParallel(model) if processes.count > 1 else model
+        torch.manual_seed(settings.seed + 1000 * processes.rank)
+        self._load()
+
+    def run(self, until_epoch: int, read: ReadExample, round_: int) -> None:
+        """Train until so many epochs are done."""
+        while self.position.epoch < until_epoch:
+            self._epoch(read, round_)
+        self.save("last")
+
+    def _epoch(self, read: ReadExample, round_: int) -> None:
+        settings, position = self.settings, self.position
+        plan = plan_batches(self.lengths, settings.batch_size, settings.seed, position.epoch)
+        mine = [_share([self.video_ids[number] for number in batch], self.processes) for batch in plan]
+        meter = _Meter(self, len(plan), round_)
+        self._wrapped.train()
+        left, epoch = list(zip(mine, plan, strict=True))[position.batch :], position.epoch
+        with _end_signals() as asked_to_end:
+            saved = time.monotonic()
+            examples = read_ahead(lambda item: read(item[0].video_ids, epoch), left)
+            for example, (share, everyone) in zip(examples, left, strict=True):
+                losses = self._step(example, share.weight / len(everyone))
+                position.batch, position.step = position.batch + 1, position.step + 1
+                meter.add(len(everyone), losses)
+                if asked_to_end.is_set():
+                    self.save("last")
+                    raise Interrupted(f"{self.training} is saved after {position.step} steps: run it again to go on")
+                if time.monotonic() - saved > 60 * settings.checkpoint_minutes:
+                    self.save("last")
+                    saved = time.monotonic()
+        self._write_log(position.epoch)
+        position.epoch, position.batch = position.epoch + 1, 0
+        self.save("last")
+
+    def _step(self, example: Example, weight: float) -> Tensor:
+        """One step of the optimiser, in which each video has a weight; returns the losses: total, NV and SV."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(self.position.step)
+        self.optimizer.zero_grad(set_to_none=True)
+        example = self._augmented(example.to(self.processes.device))
+        with torch.autocast(self._kind, dtype=self._half, enabled=self._is_mixed):
+            losses = self.objective(self._wrapped, example)
+        self._check(losses, example)
+        # DistributedDataParallel takes the mean over the processes.
+        self._scaler.scale(losses.total_B.sum() * weight * self.processes.count).backward()  # type: ignore[no-untyped-call]
+        nothing = torch.zeros_like(losses.total_B)
+        parts = [nothing if part is None else part.detach() for part in losses]
+        self._scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        return self.processes.total(torch.stack(parts).sum(1) * weight)
+
+    def _augmented(self, example: Example) -> Example:
+        if not self.noise:
+            return example
+        batch = example.batch
+        noisy = batch.video_BTV + self.noise * torch.randn_like(batch.video_BTV)
+        changed = type(batch)(noisy, batch.seconds_B, batch.narrations, batch.steps)
+        return Example(example.video_ids, changed, example.narration_positives, example.step_positives)
+
+    def _check(self, losses: Losses, example: Example) -> None:
+        bad_B = ~losses.total_B.isfinite()
+        if bad_B.any():
+            names = [name for name, bad in zip(example.video_ids, bad_B.tolist(), strict=True) if bad]
+            raise ValueError(
+                f"{self.training}: the loss is not finite in epoch {self.position.epoch}, step {self.position.step}, "
+                f"for the videos {', '.join(names)}: look at their features and labels, or lower the learning rate"
+            )
+
+    def learning_rate(self, step: int) -> float:
+        """Warm-up, then half a cosine down to nothing over all epochs."""
+        warm = min(1.0, (step + 1) / (self.settings.warmup_steps + 1))
+        return self.settings.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * step / self.total_steps))
+
+    def save(self, name: str) -> None:
+        """A checkpoint, by the first process."""
+        if not self.processes.is_first:
+            return
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self._scaler.state_dict(),
+            "random": torch.get_rng_state(),
+            "position": asdict(self.position),
+            "pending": json.dumps(self._pending),
+            "configuration": json.dumps(asdict(self.settings)),
+        }
+        if self._kind == "cuda":
+            state["cuda_random"] = torch.cuda.get_rng_state()
+        checkpoints.save(self.store, self.training, name, state)
+
+    def _load(self) -> None:
+        """Go on where the last checkpoint was made."""
+        state = checkpoints.load(self.store, self.training, "last")
+        if state is None:
+            return
+        checkpoints.check_configuration(state, asdict(self.settings), checkpoints.key(self.training, "last"))
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._scaler.load_state_dict(state["scaler"])
+        self.position = Position(**state["position"])
+        self._pending = json.loads(state["pending"])
+        if self.processes.is_first:
+            torch.set_rng_state(state["random"])
+            if self._kind == "cuda" and "cuda_random" in state:
+                torch.cuda.set_rng_state(state["cuda_random"])
+        LOG.info("%s goes on in epoch %d, step %d", self.training, self.position.epoch, self.position.step)
+
+    def add_row(self, row: dict[str, Any]) -> None:
+        """A row of `training_log`, written at the end of the epoch."""
+        self._pending.append(row)
+
+    def _write_log(self, epoch: int) -> None:
+        if not self.processes.is_first or not self._pending:
+            return
+        table, partition = self.store.table("training_log"), {"training": self.training, "stage": self.stage}
+        rows = [{**row, "logged_at": datetime.fromisoformat(row["logged_at"])} for row in self._pending]
+        found = pa.Table.from_pylist(rows, schema=table.schema.files)
+        table.commit(
+            found, partition, f"epoch-{epoch:03d}",
+            fingerprint=fingerprint({"rows": self._pending}, {}, "1"), run_id=self.run_id, force=True,
+        )  # fmt: skip
+        self._pending = []
+
+
+class _Share(NamedTuple):
+    """The videos of a batch that a process works on, and their weight: 0 if it only keeps the others company."""
+
+    video_ids: list[str]
+    weight: int
+
+
+def _share(video_ids: list[str], processes: Processes) -> _Share:
+    own = video_ids[processes.rank :: processes.count]
+    return _Share(own, 1) if own else _Share(video_ids[:1], 0)
+
+
+class _Meter:
+    """Means since the last row, rows for the log, and a line now and then."""
+
+    def __init__(self, trainer: Trainer, num_batches: int, round_: int) -> None:
+        self._trainer, self._round = trainer, round_
+        self._every = max(num_batches // ROWS_PER_EPOCH, 1)
+        self._begin = self._said = self._row = time.monotonic()
+        self._first_step = trainer.position.step
+        self._sums = torch.zeros(3)
+        self._batches = self._videos = self._all_videos = 0
+
+    def add(self, num_videos: int, losses: Tensor) -> None:
+        self._sums += losses.cpu()
+        self._batches, self._videos = self._batches + 1, self._videos + num_videos
+        self._all_videos += num_videos
+        now, position = time.monotonic(), self._trainer.position
+        if position.batch % self._every == 0:
+            total, nv, sv = (self._sums / self._batches).tolist()
+            self._trainer.add_row(
+                {
+                    "round": self._round,
+                    "epoch": position.epoch,
+                    "step": position.step,
+                    "loss": total,
+                    "loss_nv": nv,
+                    "loss_sv": sv,
+                    "learning_rate": self._trainer.learning_rate(position.step - 1),
+                    "videos_per_s": self._videos / max(now - self._row, 1e-9),
+                    "logged_at": datetime.now(UTC).isoformat(),
+                }
+            )
+            self._row, self._batches, self._videos, self._loss = now, 0, 0, total
+            self._sums = torch.zeros(3)
+        if now - self._said >= SAY_EVERY_S and self._trainer.processes.is_first and hasattr(self, "_loss"):
+            self._said = now
+            rate = (position.step - self._first_step) / (now - self._begin)
+            left = int((self._trainer.total_steps - position.step) / rate)
+            LOG.info(
+                "%s: epoch %d, loss %.3f, %.0f videos a second, %d min %d s left",
+                self._trainer.training, position.epoch, self._loss, self._all_videos / (now - self._begin),
+                left // 60, left % 60,
+            )  # fmt: skip
+
+
+@contextmanager
+def _end_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets while this lasts; in the main thread only, where Python allows it."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTERM, before)

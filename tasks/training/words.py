@@ -1,0 +1,39 @@
+"""The text encoder that a training begins with."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tasks.features.backbones import read_checkpoint
+from tasks.features.joint_texts import DICTIONARY
+from tasks.training.corpus import Corpus
+from tasks.training.settings import TrainingSettings
+from vina_model.text import BagOfWords, WordTraining, train_word_vectors
+
+TOWER = "text_module."
+WORD2VEC = (".bin", ".txt", ".vec", ".gz")
+"""Not gensim's own format, which is pickle."""
+
+
+def make_text_encoder(corpus: Corpus, settings: TrainingSettings) -> BagOfWords:
+    """Word vectors of the corpus's own sentences, of a gensim file, or of a MIL-NCE checkpoint with its dictionary."""
+    torch.manual_seed(settings.seed)
+    sizes = {"hidden_width": settings.hidden_width, "output_width": settings.text_width}
+    if settings.words == "corpus":
+        how = WordTraining(vector_size=settings.word_width, min_count=2, epochs=20, sample=0.0, seed=settings.seed)
+        vectors = train_word_vectors(corpus.sentences(), how)
+        return BagOfWords.from_keyed_vectors(vectors, word_dropout=settings.word_dropout, **sizes)
+    path = Path(settings.words)
+    if not path.is_file():
+        raise ValueError(f"there are no word vectors at {path}: name a file, or `corpus` to train them on the corpus")
+    if path.suffix in (".pth", ".pt"):
+        vocabulary = np.load(path.with_name(DICTIONARY), allow_pickle=False).tolist()
+        state = {name: value for name, value in read_checkpoint(path).items() if name.startswith(TOWER)}
+        return BagOfWords.from_milnce(state, vocabulary, TOWER, settings.word_dropout)
+    if path.suffix not in WORD2VEC:
+        raise ValueError(f"{path}: word vectors are read from {', '.join(WORD2VEC)} (gensim's save_word2vec_format)")
+    from gensim.models import KeyedVectors
+
+    vectors = KeyedVectors.load_word2vec_format(str(path), binary=".bin" in path.suffixes)
+    return BagOfWords.from_keyed_vectors(vectors, word_dropout=settings.word_dropout, **sizes)

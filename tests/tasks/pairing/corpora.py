@@ -1,0 +1,104 @@
+"""Small corpora for the stage `pairing`, and a sentence model that takes no time: every text has a fixed vector."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage import Store
+from storage.fingerprint import content_hash
+from tasks.job import Job
+from tasks.pairing import stage
+from tasks.pairing.settings import PairingSettings
+
+Rows = list[dict[str, Any]]
+DIRECTIONS = np.array(
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.8, 0], [0.8, 0.6, 0], [0.6, 0, 0.8], [-1, 0, 0]], np.float16
+)
+"""Few, so that texts are equally similar to several titles."""
+
+
+def vector_of(text: str) -> npt.NDArray[np.float16]:
+    return DIRECTIONS[hashlib.sha256(text.encode()).digest()[0] % len(DIRECTIONS)]
+
+
+class FakeModel:
+    """In place of a sentence model: notes what it embeds, and breaks after `patience` texts if that is set."""
+
+    def __init__(self, patience: int | None = None) -> None:
+        self.texts: list[str] = []
+        self.patience = patience
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
+        if self.patience is not None and len(self.texts) + len(texts) > self.patience:
+            raise RuntimeError("the model broke")
+        self.texts += texts
+        return np.stack([vector_of(text) for text in texts])
+
+    def install(self, patcher: Any, name: str = "fake@1") -> "FakeModel":
+        """`patcher` is pytest's monkeypatch, or what sets attributes as it does."""
+        patcher.setattr(stage, "find_model", lambda asked: Path("nowhere"))
+        patcher.setattr(stage, "name_model", lambda asked, folder: name)
+        patcher.setattr(stage, "load_model", lambda *settings: self.embed)
+        return self
+
+
+def add_rows(store: Store, table: str, source: str, rows: Rows, shard: str = "0") -> None:
+    """A shard of an importer's; columns that are not given are empty."""
+    schema = store.table(table).schema.files
+    found = pa.Table.from_pylist(rows, schema=schema)
+    store.table(table).commit(found, {"source": source}, shard, fingerprint=content_hash([found]), run_id="import")
+
+
+def add_articles(store: Store, source: str, titles: Mapping[str, str], with_steps: bool = True) -> None:
+    """Articles by id, a step each."""
+    add_rows(store, "articles", source, [{"article_id": name, "title": title} for name, title in titles.items()])
+    steps = [{"article_id": name, "row": 0, "step_id": name, "headline": "Stir"} for name in titles]
+    if with_steps:
+        add_rows(store, "steps", source, steps)
+
+
+def add_narrations(store: Store, source: str, said: Mapping[str, Sequence[str]], shard: str = "0") -> None:
+    """What is said in each video."""
+    rows = [
+        {"video_id": video, "row": row, "text": text, "start_s": float(row), "end_s": row + 1.0}
+        for video, texts in said.items()
+        for row, text in enumerate(texts)
+    ]
+    add_rows(store, "narrations", source, rows, shard)
+
+
+def add_videos(store: Store, source: str, tasks: Mapping[str, str | None]) -> None:
+    """Videos and the tasks that their metadata names."""
+    add_rows(store, "videos", source, [{"video_id": video, "task_id": task} for video, task in tasks.items()])
+
+
+def make_pairs(store: Store, run_id: str = "run-1", **settings: Any) -> str:
+    return stage.make_pairs(Job(store.uri, run_id, pairing=PairingSettings(**{"device": "cpu"} | settings)))
+
+
+def rows_of(store: Store, table: str, *columns: str, **partition: str) -> list[tuple[Any, ...]]:
+    """Rows in their order of columns, sorted."""
+    snapshot = store.table(table).snapshot().where(**partition)
+    rows = snapshot.read(columns).to_pylist() if snapshot.shards else []
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def tables_of(store: Store) -> dict[str, list[tuple[Any, ...]]]:
+    """All that the stage leaves, without the names of shards and runs."""
+    wanted = {
+        "sentence_embeddings": ("model", "text_sha256", "text", "vector"),
+        "text_votes": ("model", "text", "article_id", "similarity"),
+        "votes": ("model", "video_id", "rank", "article_id", "votes", "similarity_sum", "num_narrations"),
+        "pairs": ("selection", "video_id", "rank", "article_id", "confidence"),
+        "rejects": ("stage", "item", "reason", "detail"),
+    }
+    return {table: sorted(rows_of(store, table, *columns), key=repr) for table, columns in wanted.items()}
+
+
+def versions_of(store: Store) -> dict[str, int]:
+    return {table.name: table.snapshot().version for table in store.tables()}
