@@ -218,3 +218,12 @@ def test_narrations_and_steps_are_aligned_apart() -> None:
     assert both.sv_BST is not None and both.nv_BNT is not None and as_narrations.nv_BNT is not None
     assert distance(both.sv_BST, as_narrations.nv_BNT) == 0 and both.nv_BNT.shape == (1, 3, 6)
     assert both.fused_BST is both.sv_BST  # TAN knows no way from steps to narrations
+
+
+def test_in_training_the_earlier_layers_answer_too() -> None:
+    model = TanAligner(tiny(False), torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten()))
+    batch = Batch(torch.randn(1, 6, 5), torch.tensor([6]), Texts(torch.tensor([[1], [2]]), torch.tensor([2])))
+    inference, training = model.eval()(batch), model.train()(batch)
+    assert inference.earlier_nv == () and len(training.earlier_nv) == 1
+    assert distance(training.nv_BNT, inference.nv_BNT) == 0 and training.earlier_nv[0].shape == (1, 2, 6)
+    assert distance(training.earlier_nv[0], training.nv_BNT) > 1e-3
