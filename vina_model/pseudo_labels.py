@@ -29,11 +29,10 @@ def candidate_segments(scores_BST: Tensor, seconds_BT: Tensor, zeta: float = ZET
     """
     inside_BST = seconds_BT[:, None, :].expand_as(scores_BST)
     scores_BST = scores_BST.masked_fill(~inside_BST, -torch.inf)
-    heights_BS, peaks_BS = scores_BST.max(2)
-    peaks_BS = scores_BST.eq(heights_BS[:, :, None]).int().argmax(2)
+    heights_BS, peaks_BS = scores_BST.max(2)  # the first of equal ones, torch promises
     seconds_T = torch.arange(scores_BST.shape[2], device=scores_BST.device)
-    low_BST = (scores_BST < zeta * heights_BS[:, :, None]) | ~inside_BST
+    low_BST = scores_BST < zeta * heights_BS[:, :, None]  # the padding is
     before_BST, after_BST = seconds_T < peaks_BS[:, :, None], seconds_T > peaks_BS[:, :, None]
     starts_BS = torch.where(low_BST & before_BST, seconds_T + 1, 0).amax(2)
     ends_BS = torch.where(low_BST & after_BST, seconds_T, len(seconds_T)).amin(2)
-    return Candidates(peaks_BS, heights_BS, starts_BS, torch.minimum(ends_BS, seconds_BT.sum(1)[:, None]))
+    return Candidates(peaks_BS, heights_BS, starts_BS, ends_BS)

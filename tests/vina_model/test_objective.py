@@ -68,6 +68,12 @@ def test_the_loss_is_that_of_a_plain_loop(case: tuple[Tensor, Tensor, list[int]]
     assert single.dtype == torch.float32 and torch.allclose(single.double(), expected, atol=1e-4)
 
 
+def test_the_temperature_is_the_papers() -> None:
+    scores, positives = torch.tensor([[[0.07, 0.0]]]), torch.tensor([[[True, False]]])
+    loss = float(alignment_loss(scores, positives, torch.ones(1, 2).bool()))
+    assert loss == pytest.approx(math.log(1 + math.exp(-1)), abs=1e-6)
+
+
 @given(cases())
 @settings(max_examples=25, deadline=None)
 def test_the_gradient_is_that_of_finite_differences(case: tuple[Tensor, Tensor, list[int]]) -> None:

@@ -58,6 +58,10 @@ def test_what_lies_in_the_padding_may_be_anything() -> None:
     assert found.starts.tolist() == [[0, 1]] and found.ends.tolist() == [[2, 2]]
 
 
+def test_the_share_of_the_peak_is_the_papers() -> None:
+    assert ZETA == 0.7
+
+
 def test_of_equal_peaks_the_first_counts() -> None:
     scores_BST = torch.tensor([[[0.1, 0.8, 0.1, 0.8, 0.1], [0.3] * 5]])
     found = candidate_segments(scores_BST, torch.ones(1, 5, dtype=torch.bool))

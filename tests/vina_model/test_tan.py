@@ -168,9 +168,9 @@ def test_the_order_of_the_seconds_matters() -> None:
 
 @pytest.mark.parametrize("text_positions", [True, False])
 def test_neither_padding_nor_the_other_videos_change_a_similarity(text_positions: bool) -> None:
-    model, seconds, counts = tiny(text_positions), [9, 1, 3], [2, 4, 0]
-    video_BTV, texts_BRE = torch.randn(3, 9, 5), torch.randn(3, 4, 4)
-    padded = model(video_BTV, mask_of(torch.tensor(seconds), 9), texts_BRE, mask_of(torch.tensor(counts), 4))
+    model, seconds, counts = tiny(text_positions), [9, 1, 3], [2, 20, 0]
+    video_BTV, texts_BRE = torch.randn(3, 9, 5), torch.randn(3, 20, 4)
+    padded = model(video_BTV, mask_of(torch.tensor(seconds), 9), texts_BRE, mask_of(torch.tensor(counts), 20))
     assert padded.isfinite().all()
     for one, (length, count) in enumerate(zip(seconds, counts, strict=True)):
         video, texts = video_BTV[one : one + 1, :length], texts_BRE[one : one + 1, :count]
@@ -218,3 +218,12 @@ def test_narrations_and_steps_are_aligned_apart() -> None:
     assert both.sv_BST is not None and both.nv_BNT is not None and as_narrations.nv_BNT is not None
     assert distance(both.sv_BST, as_narrations.nv_BNT) == 0 and both.nv_BNT.shape == (1, 3, 6)
     assert both.fused_BST is both.sv_BST  # TAN knows no way from steps to narrations
+
+
+def test_in_training_the_earlier_layers_answer_too() -> None:
+    model = TanAligner(tiny(False), torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten()))
+    batch = Batch(torch.randn(1, 6, 5), torch.tensor([6]), Texts(torch.tensor([[1], [2]]), torch.tensor([2])))
+    inference, training = model.eval()(batch), model.train()(batch)
+    assert inference.earlier_nv == () and len(training.earlier_nv) == 1
+    assert distance(training.nv_BNT, inference.nv_BNT) == 0 and training.earlier_nv[0].shape == (1, 2, 6)
+    assert distance(training.earlier_nv[0], training.nv_BNT) > 1e-3
