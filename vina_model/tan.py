@@ -87,7 +87,7 @@ class TanAligner(nn.Module):
     def __init__(self, tan: Tan, text: Callable[[Tensor], Tensor]) -> None:
         """`text` gives the embeddings M x E of word ids M x L; a module of it is trained too."""
         super().__init__()
-        self.tan, self.text = tan, text
+        self.tan, self.text, self.config = tan, text, tan.config
 
     def forward(self, batch: Batch) -> Alignment:
         """The similarities of what the batch has; in training those of all layers."""

@@ -65,10 +65,14 @@ class Vina(nn.Module):
         self.config, self.text, width = config, text, config.width
         text_width = text.fc2.out_features
         self.video_mlp, self.video_positions = Projection(config.video_width, width), _table(config.max_seconds, width)
-        self.narration_mlp, self.narration_positions = Projection(text_width, width), _table(config.max_texts, width)
-        if config.separate_text_mlps:
+        # What a configuration does not use is not there: data-parallel training needs a gradient for all that is.
+        if config.narrations or not config.separate_text_mlps:
+            self.narration_mlp = Projection(text_width, width)
+        if config.narrations:
+            self.narration_positions = _table(config.max_texts, width)
+        if config.steps and config.separate_text_mlps:
             self.step_mlp = Projection(text_width, width)
-        if config.step_positions:
+        if config.steps and config.step_positions:
             self.step_positions = _table(config.max_texts, width)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Transformer(width, config.layers, config.heads, config.dropout)

@@ -21,7 +21,7 @@ from vina_model.objective import alignment_loss
 from vina_model.tan import Tan, TanAligner, TanConfig
 from vina_model.text import BagOfWords
 from vina_model.tokenizer import Tokenizer
-from vina_model.vina import Vina, VinaConfig
+from vina_model.vina import Vina, VinaConfig, restored
 
 CODE_VERSION = "1"
 ELSEWHERE = ("device", "checkpoint_minutes", "accumulate")
@@ -78,6 +78,7 @@ class Curriculum:
         inputs = {"corpus": self.corpus.version}
         self.tan_name = f"tan@{fingerprint(tan, inputs, CODE_VERSION)[:8]}"
         self.name = f"vina@{fingerprint(known, inputs, CODE_VERSION)[:8]}"
+        self._configurations = {self.tan_name: tan, self.name: known}
 
     def train_tan(self) -> TanAligner:
         """TAN*, on narrations alone."""
@@ -123,8 +124,9 @@ class Curriculum:
         state = checkpoints.load(self.store, training, "last")
         if state is None or state["position"]["epoch"] < epochs:
             return None
+        checkpoints.check_configuration(state, self._configurations[training], checkpoints.key(training, "last"))
         model = make()
-        model.load_state_dict(state["model"])
+        model.load_state_dict(state["state"])
         return model.to(self.processes.device).eval()
 
     def _new_tan(self) -> TanAligner:
@@ -151,10 +153,7 @@ class Curriculum:
         state = checkpoints.load(self.store, self.name, f"teacher-{round_}")
         if state is None:
             raise ValueError(f"the teacher of round {round_} of {self.name} is gone: train it anew")
-        text = BagOfWords.from_state(state["model"], "text.")
-        teacher = Vina(vina_config(self.settings, self.corpus.video_width), text)
-        teacher.load_state_dict(state["model"])
-        return teacher.to(self.processes.device).eval()
+        return restored(state, vina_config(self.settings, self.corpus.video_width)).to(self.processes.device)
 
     def _label(self, round_: int, teacher: nn.Module, name: str) -> None:
         label_corpus(
@@ -175,7 +174,7 @@ class Curriculum:
         noise = self.settings.feature_noise * self.corpus.feature_scale if self.settings.feature_noise else 0.0
         return Trainer(
             self.store, self.run_id, training, stage, model, objective, video_ids, lengths, num_epochs, noise,
-            self.settings, self.processes,
+            self.settings, self._configurations[training], self.processes,
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -75,8 +75,10 @@ class Trainer:
         num_epochs: int,
         noise: float,
         settings: TrainingSettings,
+        configuration: Mapping[str, Any],
         processes: Processes,
     ) -> None:
+        """`configuration` is what the training's name stands for: a checkpoint of another one is refused."""
         self.store, self.run_id, self.training, self.stage = store, run_id, training, stage
         self.model, self.objective, self.settings, self.processes = (
             model.to(processes.device),
@@ -85,6 +87,7 @@ class Trainer:
             processes,
         )
         self.video_ids, self.lengths, self.noise = video_ids, lengths, noise
+        self.configuration = configuration
         self.total_steps = num_epochs * count_batches(len(video_ids), settings.batch_size)
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
@@ -176,13 +179,14 @@ class Trainer:
         if not self.processes.is_first:
             return
         state = {
-            "model": self.model.state_dict(),
+            "config": asdict(self.model.config),  # type: ignore[call-overload]
+            "state": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self._scaler.state_dict(),
             "random": torch.get_rng_state(),
             "position": asdict(self.position),
             "pending": json.dumps(self._pending),
-            "configuration": json.dumps(asdict(self.settings)),
+            "configuration": json.dumps(self.configuration),
         }
         if self._kind == "cuda":
             state["cuda_random"] = torch.cuda.get_rng_state()
@@ -193,8 +197,8 @@ class Trainer:
         state = checkpoints.load(self.store, self.training, "last")
         if state is None:
             return
-        checkpoints.check_configuration(state, asdict(self.settings), checkpoints.key(self.training, "last"))
-        self.model.load_state_dict(state["model"])
+        checkpoints.check_configuration(state, self.configuration, checkpoints.key(self.training, "last"))
+        self.model.load_state_dict(state["state"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
         self.position = Position(**state["position"])
