@@ -48,7 +48,8 @@ class Tan(nn.Module):
         super().__init__()
         self.config, width = config, config.width
         self.temporal_pos_embed = nn.Parameter(0.02 * torch.randn(config.max_tokens, width))
-        self.text_temporal_pos_embed = nn.Parameter(0.02 * torch.randn(config.max_tokens, width))
+        if config.text_positions:
+            self.text_temporal_pos_embed = nn.Parameter(0.02 * torch.randn(config.max_tokens, width))
         self.joint_temporal_encoder = Transformer(width, config.layers, config.heads, config.dropout)
         self.video_pre_proj = nn.Linear(config.video_width, width, bias=False)
         self.text_pre_proj = nn.Linear(config.text_width, width, bias=False)
@@ -114,6 +115,7 @@ class PublishedTan(Tan):
     def __init__(self) -> None:
         config = TanConfig()
         super().__init__(config)
+        self.text_temporal_pos_embed = nn.Parameter(0.02 * torch.randn(config.max_tokens, config.width))
         self.bert = TextTower()
         self.video_temporal_encoder = Transformer(config.width, config.layers, config.heads)
         self.ln_video_post_enc = nn.LayerNorm(config.width)

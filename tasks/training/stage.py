@@ -130,12 +130,12 @@ class Curriculum:
         return model.to(self.processes.device).eval()
 
     def _new_tan(self) -> TanAligner:
-        tan = Tan(tan_config(self.settings, self.corpus.video_width))
-        return TanAligner(tan, make_text_encoder(self.corpus, self.settings))
+        text = make_text_encoder(self.corpus, self.settings)  # which seeds torch, so it comes first
+        return TanAligner(Tan(tan_config(self.settings, self.corpus.video_width)), text)
 
     def _new_student(self) -> Vina:
-        config = vina_config(self.settings, self.corpus.video_width)
-        return Vina(config, make_text_encoder(self.corpus, self.settings))
+        text = make_text_encoder(self.corpus, self.settings)
+        return Vina(vina_config(self.settings, self.corpus.video_width), text)
 
     def _rounds(self) -> list[tuple[int, int]]:
         """Each round of labels, and the epoch it ends with."""
@@ -153,7 +153,9 @@ class Curriculum:
         state = checkpoints.load(self.store, self.name, f"teacher-{round_}")
         if state is None:
             raise ValueError(f"the teacher of round {round_} of {self.name} is gone: train it anew")
-        return restored(state, vina_config(self.settings, self.corpus.video_width)).to(self.processes.device)
+        with torch.random.fork_rng(devices=[]):  # a student that goes on must not draw other numbers for it
+            teacher = restored(state, vina_config(self.settings, self.corpus.video_width))
+        return teacher.to(self.processes.device)
 
     def _label(self, round_: int, teacher: nn.Module, name: str) -> None:
         label_corpus(

@@ -1,0 +1,76 @@
+"""Batches: an order that seed and epoch decide, little padding, labels on the right seconds."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage import Store
+from tasks.training.batches import Reader, count_batches, plan_batches, read_ahead
+from tasks.training.corpus import Corpus
+from tests.tasks.training.conftest import TINY, MakeJob
+from vina_model.tokenizer import Tokenizer
+
+WORDS = Tokenizer(["the", "a", "and"], expected_words=3)
+
+
+@given(st.lists(st.integers(1, 1000), max_size=300), st.integers(1, 40), st.integers(0, 5))
+def test_every_video_is_in_one_batch_of_an_epoch(lengths: list[int], batch_size: int, epoch: int) -> None:
+    batches = plan_batches(lengths, batch_size, 0, epoch)
+    assert sorted(number for batch in batches for number in batch) == list(range(len(lengths)))
+    assert all(1 <= len(batch) <= batch_size for batch in batches)
+    assert len(batches) == count_batches(len(lengths), batch_size)
+    assert batches == plan_batches(lengths, batch_size, 0, epoch)
+
+
+def test_epochs_differ_and_little_is_padding() -> None:
+    lengths = np.random.default_rng(0).integers(60, 1024, 4_000).tolist()
+    first, second = (plan_batches(lengths, 32, 0, epoch) for epoch in (0, 1))
+    assert {tuple(batch) for batch in first}.isdisjoint(tuple(batch) for batch in second)
+    padded = sum(max(lengths[n] for n in batch) * len(batch) for batch in first)
+    assert sum(lengths) / padded > 0.95
+
+
+def test_read_ahead_keeps_the_order_and_passes_errors_on() -> None:
+    assert list(read_ahead(lambda number: number * number, list(range(50)))) == [n * n for n in range(50)]
+
+    def work(number: int) -> int:
+        if number == 7:
+            raise ValueError("seven")
+        return number
+
+    with pytest.raises(ValueError, match="seven"):
+        list(read_ahead(work, list(range(50))))
+
+
+def test_an_example_has_the_narrations_of_its_videos_and_their_times(job: MakeJob) -> None:
+    corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
+    names = corpus.narrated[:3]
+    example = Reader(corpus, WORDS, 128, 0)(names, 0)
+    assert example.batch.seconds_B.tolist() == [corpus.num_seconds[name] for name in names]
+    assert example.batch.narrations is not None and example.step_positives is None
+    for row, name in enumerate(names):
+        said = corpus.narrations(name)
+        assert int(example.batch.narrations.counts_B[row]) == len(said.texts)
+        for number, (start, end) in enumerate(said.spans):
+            seconds = example.narration_positives[row, number].nonzero().flatten().tolist()
+            assert seconds == list(range(int(start), min(int(np.ceil(end)), corpus.num_seconds[name])))
+
+
+def test_a_long_video_gives_another_stretch_in_each_epoch(job: MakeJob) -> None:
+    corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
+    name = max(corpus.narrated, key=lambda name: corpus.num_seconds[name])
+    read = Reader(corpus, WORDS, 16, 0)
+    stretches = [read([name], epoch).batch.video_BTV[0] for epoch in range(6)]
+    whole = corpus.features(name).astype(np.float32)
+    places = []
+    for stretch in stretches:
+        (place,) = [p for p in range(len(whole) - 15) if np.array_equal(whole[p : p + 16], stretch.numpy())]
+        places.append(place)
+    assert len(set(places)) > 2 and read([name], 2).batch.video_BTV.equal(stretches[2][None])
+
+
+def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
+    corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
+    assert len(corpus.paired) == 32 and len(corpus.held_out) == 8
+    assert not corpus.held_out & {*corpus.paired, *corpus.narrated}

@@ -1,0 +1,274 @@
+"""The curriculum: labels of every round, checkpoints that go on, processes that share the work, errors with names."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from storage import Store
+from tasks.job import Job
+from tasks.training import checkpoints, trainer
+from tasks.training.batches import Example
+from tasks.training.corpus import Corpus
+from tasks.training.processes import Processes
+from tasks.training.stage import Curriculum, burn_in, rounds, vina_objective
+from tasks.training.trainer import Interrupted, Losses
+from tests.tasks.training.conftest import MakeJob
+
+ALONE = Processes(0, 1, "cpu")
+
+
+def train(job: Job) -> Curriculum:
+    burn_in(job)
+    rounds(job)
+    return Curriculum(job, ALONE)
+
+
+def weights(job: Job) -> dict[str, torch.Tensor]:
+    work = Curriculum(job, ALONE)
+    state = checkpoints.load(work.store, work.name, "last")
+    assert state is not None
+    return state["state"]
+
+
+def assert_same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
+    asked = job()
+    work = train(asked)
+    snapshot = work.store.table("pseudo_labels").snapshot()
+    steps = sum(
+        len(work.corpus.steps[article]) for name in work.corpus.paired for article in work.corpus.articles[name]
+    )
+    for number, teacher in enumerate([work.tan_name, f"{work.name}/teacher-1", f"{work.name}/teacher-2"]):
+        rows = snapshot.where(training=work.name, round=number).read().to_pylist()
+        assert len(rows) == steps and {row["teacher"] for row in rows} == {teacher}
+        assert 0.4 < np.mean([row["kept"] for row in rows]) < 0.6
+        for row in rows:
+            assert 0 <= row["start_s"] <= row["peak_s"] < row["end_s"] <= work.corpus.num_seconds[row["video_id"]]
+            assert row["kept"] == (row["score"] >= row["gamma"])
+            assert row["reason"] == ("score reaches gamma" if row["kept"] else "score below gamma")
+    log = work.store.table("training_log").snapshot().read().to_pylist()
+    assert {(row["training"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
+    assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
+    versions = {table.name: table.snapshot().version for table in work.store.tables()}
+    train(asked)
+    assert versions == {table.name: table.snapshot().version for table in work.store.tables()}, "nothing was to do"
+
+
+def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = job("whole")
+    train(whole)
+    broken = job("broken")
+    calls = 0
+
+    def fails(model: torch.nn.Module, example: Example) -> Losses:
+        nonlocal calls
+        calls += 1
+        if calls in (3, 9):
+            raise KeyboardInterrupt
+        return vina_objective(model, example)
+
+    monkeypatch.setattr("tasks.training.stage.vina_objective", fails)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train(broken)
+    train(broken)
+    assert_same(weights(whole), weights(broken))
+
+
+COMMAND = """
+import json, sys, torch
+torch.set_num_threads(1)
+from tasks.job import Job
+from tasks.training.settings import TrainingSettings
+from tasks.training.stage import burn_in, rounds
+from tasks.training import trainer
+job = json.loads(sys.argv[1])
+job = Job(job["store"], job["run_id"], training=TrainingSettings(**job["training"]))
+if len(sys.argv) > 2:
+    slow = trainer.Trainer._step
+    def step(self, *arguments):
+        import time
+        time.sleep(float(sys.argv[2]))
+        return slow(self, *arguments)
+    trainer.Trainer._step = step
+burn_in(job)
+rounds(job)
+"""
+
+
+def command(job: Job, *arguments: str) -> list[str]:
+    import json
+    from dataclasses import asdict
+
+    return ["-c", COMMAND, json.dumps(asdict(job)), *arguments]
+
+
+def wait_for_steps(job: Job, count: int) -> None:
+    """Until the student has saved after so many steps."""
+    work = Curriculum(job, ALONE)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        state = checkpoints.load(work.store, work.name, "last")
+        if state is not None and state["position"]["step"] >= count:
+            return
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_training_ends_with_the_same_weights(job: MakeJob, signal_: signal.Signals) -> None:
+    whole, killed = job("whole"), job("killed", checkpoint_minutes=0.0)
+    train(whole)
+    process = subprocess.Popen([sys.executable, *command(killed, "0.1")], stderr=subprocess.PIPE, text=True)
+    wait_for_steps(killed, 3)
+    process.send_signal(signal_)
+    _, said = process.communicate()
+    assert process.returncode != 0
+    if signal_ == signal.SIGTERM:
+        assert "is saved after" in said
+    train(killed)
+    assert_same(weights(whole), weights(killed))
+
+
+def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
+    plain = {"dropout": 0.0, "word_dropout": 0.0, "feature_noise": 0.0}
+    alone, shared = job("alone", **plain), job("shared", **plain)
+    work = train(alone)
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone"]
+    script = Path(shared.store).parent / "script.py"
+    script.write_text(COMMAND)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[3])}
+    subprocess.run([sys.executable, *launch, str(script), command(shared)[2]], check=True, env=environment)
+
+    def losses(store: str) -> list[float]:
+        rows = Store(store).table("training_log").snapshot().where(training=work.name).read().to_pylist()
+        return [row["loss"] for row in sorted(rows, key=lambda row: row["step"])]
+
+    assert len(losses(alone.store)) == 16
+    np.testing.assert_allclose(losses(shared.store), losses(alone.store), atol=1e-3)
+
+
+def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = job()
+    bad = Curriculum(asked, ALONE).corpus.narrated[5]
+
+    def objective(model: torch.nn.Module, example: Example) -> Losses:
+        losses = torch.tensor([torch.nan if name == bad else 1.0 for name in example.video_ids], requires_grad=True)
+        return Losses(losses, losses, None)
+
+    monkeypatch.setattr("tasks.training.stage.tan_objective", objective)
+    with pytest.raises(ValueError, match=f"loss is not finite in epoch 0, step .*for the videos {bad}: look at"):
+        burn_in(asked)
+
+
+def test_features_that_are_not_finite_are_named(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Curriculum(job(), ALONE)
+    name = work.corpus.narrated[3]
+    read = work.corpus.reader.read
+
+    def damaged(video_id: str) -> np.ndarray:
+        vectors = read(video_id)
+        if video_id == name:
+            vectors[7, 2] = np.nan
+        return vectors
+
+    monkeypatch.setattr(work.corpus.reader, "read", damaged)
+    with pytest.raises(ValueError, match=f"features of video '{name}' are not finite in second 7"):
+        work.train_tan()
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(job: MakeJob) -> None:
+    work = Curriculum(job(), ALONE)
+    work.train_tan()
+    state = checkpoints.load(work.store, work.tan_name, "last")
+    assert state is not None
+    state["configuration"] = state["configuration"].replace('"width": 32', '"width": 64')
+    checkpoints.save(work.store, work.tan_name, "last", state)
+    with pytest.raises(ValueError, match="is of another configuration: width 64, not 32"):
+        work.train_tan()
+
+
+def test_other_settings_are_another_training(job: MakeJob) -> None:
+    names = [
+        Curriculum(job(**changes), ALONE) for changes in ({}, {"gamma": 0.4}, {"seed": 1}, {"checkpoint_minutes": 1.0})
+    ]
+    assert len({work.name for work in names}) == 3 and names[0].name == names[3].name
+    assert names[0].tan_name == names[1].tan_name != names[2].tan_name, "TAN* knows no gamma"
+
+
+def test_nothing_to_train_on_is_said(tmp_path: Path) -> None:
+    assert "no video with s3d-milnce features is paired" in burn_in(Job(str(tmp_path / "store"), "run-1"))
+
+
+def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
+    """With the truth for labels, every step's second is found."""
+    asked = job(epochs=60, burn_in_epochs=60, refresh_epochs=0, dropout=0.0, word_dropout=0.0, feature_noise=0.0)
+    work = Curriculum(asked, ALONE)
+    names = work.corpus.paired[:8]
+    truth = _truth(work.corpus, names)
+    work.corpus.__dict__["paired"] = names
+    rows = [
+        {"video_id": name, "article_id": work.corpus.articles[name][0], "step_row": step, "peak_s": int(start),
+         "score": 1.0, "start_s": start, "end_s": end, "kept": True, "reason": "truth", "gamma": 0.0, "matrix": "SV",
+         "teacher": "truth"}
+        for name in names for step, (start, end) in truth[name].items()
+    ]  # fmt: skip
+    import pyarrow as pa
+
+    missing = [
+        {**rows[0], "video_id": name, "article_id": work.corpus.articles[name][0], "step_row": step, "kept": False}
+        for name in names
+        for step in range(len(work.corpus.steps[work.corpus.articles[name][0]]))
+        if step not in truth[name]
+    ]
+    table = work.store.table("pseudo_labels")
+    found = pa.Table.from_pylist(rows + missing, schema=table.schema.files)
+    table.commit(found, {"training": work.name, "round": 0}, "truth", fingerprint="f", run_id="r")
+    model = work.train_student(60)
+    from tasks.training.teachers import read_pairs
+
+    hits = []
+    for name in names:
+        pair = (name, work.corpus.articles[name][0])
+        scores = model(read_pairs([pair], work.corpus, model.text.tokenizer)).sv_BST
+        assert scores is not None
+        hits += [start <= int(scores[0, step].argmax()) + 0.999 and int(scores[0, step].argmax()) <= end
+                 for step, (start, end) in truth[name].items()]  # fmt: skip
+    assert all(hits)
+
+
+def _truth(corpus: Corpus, names: list[str]) -> dict[str, dict[int, tuple[float, float]]]:
+    from storage.catalogue import Catalogue
+
+    with Catalogue(corpus.store) as catalogue:
+        rows = catalogue.query("SELECT video_id, text, start_s, end_s FROM annotations WHERE benchmark = 'htstep'")
+    found: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in names}
+    for row in rows.to_pylist():
+        if row["video_id"] in found:
+            step = corpus.steps[corpus.articles[row["video_id"]][0]].index(row["text"])
+            found[row["video_id"]].setdefault(step, (row["start_s"], row["end_s"]))
+    return found
+
+
+def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = trainer.Trainer._step
+
+    def ended(self: trainer.Trainer, example: Example, weight: float) -> torch.Tensor:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, example, weight)
+
+    monkeypatch.setattr(trainer.Trainer, "_step", ended)
+    with pytest.raises(Interrupted, match="is saved after 1 steps: run it again to go on"):
+        burn_in(job())
