@@ -25,7 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run, and turn a user's mistake into one line and an exit code."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if len(unknown) == 1 and getattr(options, "video", "") is None:  # YouTube's ids may begin with a dash
+        options.video, unknown = unknown[0], []
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         return int(options.command(options))
     except BrokenPipeError:

@@ -229,9 +229,9 @@ _ALL = (
         Column("text", STRING, "the narration, title or step"),
         _vector("vector", "float16", "the embedding; of unit length if the model is one for pairing"),
     ), ("model",), key="text_sha256"),
-    TableSchema("text_votes", 1, "the article whose title each distinct narration is most similar to", (
+    TableSchema("text_votes", 1, "the article whose title each distinct text is most similar to", (
         _MODEL,
-        Column("text", STRING, "the narration"),
+        Column("text", STRING, "the narration, or a title"),
         _ARTICLE,
         Column("similarity", FLOAT, "cosine similarity of the narration and the article's title"),
     ), ("model",)),
@@ -244,12 +244,14 @@ _ALL = (
         Column("similarity_sum", FLOAT, "sum of the cosine similarities of those narrations"),
         Column("num_narrations", INT, "narrations of the video"),
     ), ("model",), key="video_id"),
-    TableSchema("pairs", 1, "which article each video is trained with", (
+    TableSchema("pairs", 2, "which article each video is trained with", (
         Column("selection", STRING, "metadata, top1 or random_top5"),
         _VIDEO,
         _ARTICLE,
         Column("rank", INT, "the article's rank among the votes; none for metadata", optional=True),
+        Column("model", STRING, "the model whose votes these are; none for metadata", optional=True),
         Column("confidence", FLOAT, "vote margin over the next article as a share of the narrations", optional=True),
+        Column("similarity_margin", FLOAT, "how much similarity_sum exceeds the next article's", optional=True),
     ), ("selection",), key="video_id"),
     TableSchema("pseudo_labels", 2, "every candidate segment a teacher proposed, kept or not", (
         _TRAINING,

@@ -67,29 +67,39 @@ VIEWS = (
                   WHERE task_id IS NOT NULL AND task_id NOT IN (SELECT article_id FROM articles)
         UNION ALL SELECT 'articles without steps, here or under the same title', article_id FROM articles
                   WHERE lower(title) NOT IN (SELECT title FROM grounded)"""),
-    View("pairing_agreement", "how often the data set's own task is the article with most votes, or among five", """
-        SELECT v.model, count(*) FILTER (v.rank = 1) AS videos,
-               round(100.0 * count(*) FILTER (v.rank = 1 AND v.article_id = p.article_id) / videos, 2) AS top1_percent,
-               round(100.0 * count(*) FILTER (v.rank <= 5 AND v.article_id = p.article_id) / videos, 2) AS top5_percent
-        FROM votes v JOIN pairs p ON p.selection = 'metadata' AND p.video_id = v.video_id GROUP BY ALL ORDER BY ALL"""),
-    View("pairing_by_confidence", "the same without the least confident: by margin of votes, then of similarity", """
-        WITH firsts AS (
-            SELECT model, video_id, rank, article_id, (votes - lead(votes, 1, 0) OVER video) / num_narrations AS margin,
-                   similarity_sum - lead(similarity_sum, 1, 0) OVER video AS similarity_margin
-            FROM votes WINDOW video AS (PARTITION BY model, video_id ORDER BY rank) QUALIFY rank = 1
-        ), placed AS (
-            SELECT f.model, f.margin, f.article_id = p.article_id AS is_right,
-                   percent_rank() OVER (PARTITION BY f.model ORDER BY f.margin, f.similarity_margin) AS place
-            FROM firsts f JOIN pairs p ON p.selection = 'metadata' AND p.video_id = f.video_id
+    View("pairing_winners", "each video's articles by the votes of the newest pairs: does its metadata agree?", """
+        WITH titled AS (SELECT article_id, min(lower(title)) AS title FROM articles GROUP BY ALL),
+             truth AS (SELECT p.video_id, p.article_id, t.title FROM pairs p JOIN titled t USING (article_id)
+                       WHERE p.selection = 'metadata')
+        SELECT p.model, p.video_id, p.rank, p.article_id, p.confidence, p.similarity_margin,
+               p.article_id = m.article_id OR t.title = m.title AS is_right
+        FROM pairs p JOIN truth m USING (video_id) JOIN titled t ON t.article_id = p.article_id
+        WHERE p.selection = 'random_top5'"""),
+    View("pairing_agreement", "how often the data set's own task has the title with most votes, or one of five", """
+        SELECT model, count(*) FILTER (rank = 1) AS videos,
+               round(100.0 * count(*) FILTER (rank = 1 AND is_right) / videos, 2) AS top1_percent,
+               round(100.0 * count(DISTINCT video_id) FILTER (is_right) / videos, 2) AS top5_percent
+        FROM pairing_winners GROUP BY ALL ORDER BY ALL"""),
+    View("pairing_by_confidence", "the same without the least confident: by their votes' margin, or similarity's", """
+        WITH placed AS (
+            SELECT model, is_right,
+                   row_number() OVER (PARTITION BY model ORDER BY confidence, video_id) - 1 AS by_votes,
+                   row_number() OVER (PARTITION BY model ORDER BY similarity_margin, video_id) - 1 AS by_similarity,
+                   count(*) OVER (PARTITION BY model) AS videos
+            FROM pairing_winners WHERE rank = 1
         )
-        SELECT model, left_out AS left_out_percent, count(*) AS videos, round(min(margin), 3) AS least_margin,
-               round(100.0 * avg(is_right::INT), 2) AS top1_percent
-        FROM placed JOIN (SELECT unnest([0, 10, 25, 50, 75, 90]) AS left_out) ON 100 * place >= left_out
+        SELECT model, left_out AS left_out_percent,
+               count(*) FILTER (100 * by_votes >= left_out * videos) AS videos_kept,
+               round(100.0 * avg(is_right::INT) FILTER (100 * by_votes >= left_out * videos), 2) AS by_vote_margin,
+               round(100.0 * avg(is_right::INT) FILTER (100 * by_similarity >= left_out * videos), 2)
+                 AS by_similarity_margin
+        FROM placed, (SELECT unnest([0, 10, 25, 50, 75, 90]) AS left_out)
         GROUP BY model, left_out ORDER BY model, left_out"""),
     View("hub_titles", "which titles draw votes: narrations and videos won, beside the videos that are about them", """
         WITH named AS (SELECT article_id, count(*) AS videos FROM pairs WHERE selection = 'metadata' GROUP BY ALL),
              drawn AS (SELECT model, article_id, sum(votes)::BIGINT AS narrations,
-                              count(*) FILTER (rank = 1) AS videos_won FROM votes GROUP BY ALL)
+                              count(*) FILTER (rank = 1) AS videos_won
+                       FROM votes WHERE model IN (SELECT model FROM pairs WHERE selection = 'top1') GROUP BY ALL)
         SELECT d.model, d.article_id, any_value(a.title) AS title, d.narrations,
                round(100.0 * d.narrations / sum(d.narrations) OVER (PARTITION BY d.model), 2) AS percent_of_all,
                d.videos_won, coalesce(any_value(n.videos), 0) AS videos_about_it

@@ -64,6 +64,12 @@ def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], s
 
 
 def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors: npt.NDArray[np.float16]) -> None:
+    if not np.isfinite(vectors).all():
+        text = texts["text"][int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])].as_py()
+        raise ValueError(f"{model} gives numbers that are not finite for the text {text[:100]!r}: mend the model")
+    width = store.table("sentence_embeddings").snapshot().where(model=model).vector_width()
+    if width not in (None, vectors.shape[1]):
+        raise ValueError(f"{model} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
     hashes = texts["text_sha256"].combine_chunks()
     name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
     rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})

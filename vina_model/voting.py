@@ -37,6 +37,8 @@ class TitleIndex:
         """Vectors of unit length. A handicap is taken off each of a title's similarities before they are compared."""
         if titles_CD.ndim != 2 or not titles_CD.size:
             raise ValueError(f"titles must be C x D, at least one, not of shape {titles_CD.shape}")
+        if not np.isfinite(titles_CD).all():
+            raise ValueError("a title has a vector with numbers that are not finite")
         self.titles_CD = torch.from_numpy(np.ascontiguousarray(titles_CD, np.float32))
         zeros_C = np.zeros(len(titles_CD))
         self.handicaps_C = torch.from_numpy(zeros_C if handicaps_C is None else np.asarray(handicaps_C, np.float64))

@@ -22,24 +22,30 @@ def add_commands(add: Add) -> None:
         "show which article a video's narrations vote for; without VIDEO: how good the votes of all are",
         "vina pair aXp6zgcka8A",
     )
-    pair.add_argument("video", nargs="?", metavar="VIDEO", help="a video's id")
-    pair.add_argument("--model", metavar="NAME", help="a sentence model's folder, or its name (default: MPNet)")
-    pair.add_argument("--articles", metavar="SOURCE", help="whose articles (default: wikihow)")
+    pair.add_argument(
+        "video", nargs="?", metavar="VIDEO", help="a video's id; one that begins with - goes last, after --"
+    )
+    pair.add_argument(
+        "--model", metavar="NAME", help="vote now, by this: a sentence model's folder, or its name (default: MPNet)"
+    )
+    pair.add_argument("--articles", metavar="SOURCE", help="vote now, for these: whose articles (default: wikihow)")
     pair.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy over confidence into a PNG or SVG file")
     pair.add_argument("--json", action="store_true", help="for scripts")
 
 
 def _pair(options: argparse.Namespace) -> int:
-    if options.video and options.plot:
+    if options.video is not None and options.plot:
         raise ValueError("--plot is about all videos: leave VIDEO out")
-    return _one(options) if options.video else _all(options)
+    return _all(options) if options.video is None else _one(options)
 
 
 def _one(options: argparse.Namespace) -> int:
     from tasks.pairing.lookup import look_up  # which loads torch
 
     store = existing_store(options.store)
-    found = look_up(store, options.video, PairingSettings(model=options.model, articles=options.articles))
+    asked = options.model is not None or options.articles is not None
+    settings = PairingSettings(model=options.model, articles=options.articles) if asked else None
+    found = look_up(store, options.video, settings)
     if options.json:
         answer = {
             "model": found.model,
@@ -76,7 +82,7 @@ def _all(options: argparse.Namespace) -> int:
     parts: list[str | Grid] = []
     titles = ("agreement with the data set's own tasks", "least confident left out", "titles that draw most votes")
     for title, rows in zip(titles, answers.values(), strict=True):
-        shown = rows[:HUBS]
+        shown = rows[:HUBS] if rows and "videos_won" in rows[0] else rows
         parts += [title, _grid(list(shown[0]), [tuple(row.values()) for row in shown])] if shown else []
     print_parts(*parts, *([f"drawn: {options.plot}"] if options.plot else []))
     return 0

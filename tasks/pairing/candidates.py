@@ -17,6 +17,9 @@ DEFAULT_SOURCE = "wikihow"
 TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
 """Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
 
+OFFERED = f"FROM articles SEMI JOIN steps USING (source, article_id) WHERE {TITLE_KEY} IS NOT NULL"
+"""Articles that can be voted for: they have steps, and a title with letters."""
+
 
 class NoCandidates(ValueError):
     """There is nothing to vote for."""
@@ -33,8 +36,7 @@ class Candidates:
     @property
     def titles_sql(self) -> str:
         """A query for their titles, as the column `text`."""
-        return f"""SELECT title AS text FROM articles SEMI JOIN steps USING (source, article_id)
-            WHERE source = {quoted(self.source)}"""
+        return f"SELECT title AS text FROM ({OFFERED}) WHERE source = {quoted(self.source)}"
 
     @property
     def version(self) -> str:
@@ -54,11 +56,9 @@ class Candidates:
 
 def candidates_of(store: Store, source: str | None) -> Candidates:
     """The articles of a source that have steps; of wikiHow if none is named. A NoCandidates if there are none."""
-    source = source or DEFAULT_SOURCE
+    source = DEFAULT_SOURCE if source is None else source
     with Catalogue(store) as catalogue:
-        found = catalogue.query(
-            "SELECT source, article_id, title FROM articles SEMI JOIN steps USING (source, article_id) ORDER BY ALL"
-        )
+        found = catalogue.query(f"SELECT source, article_id, title FROM ({OFFERED}) ORDER BY ALL")
     rows = [row for row in found.to_pylist() if row["source"] == source]
     if not rows:
         known = ", ".join(sorted({row["source"] for row in found.to_pylist()})) or "none yet"

@@ -1,4 +1,4 @@
-"""One video's vote, narration by narration: what `pairing` would decide, or has decided, for it. Nothing is written."""
+"""One video's vote, narration by narration: what `pairing` has decided for it, or would. Nothing is written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,9 +45,39 @@ class Lookup:
     ranking: tuple[Ranked, ...]
 
 
-def look_up(store: Store, video_id: str, settings: PairingSettings) -> Lookup:
-    """The vote of one video's narrations, whether or not the stage has run."""
+def look_up(store: Store, video_id: str, settings: PairingSettings | None = None) -> Lookup:
+    """What one video's narrations voted for in the newest `votes`; where they have not, or settings ask, a vote now."""
     texts = _narrations(store, video_id)
+    stored = _stored(store, video_id) if settings is None else None
+    return stored or _vote_now(store, texts, settings or PairingSettings())
+
+
+def _stored(store: Store, video_id: str) -> Lookup | None:
+    """The ballots as the stage has counted them."""
+    shards = store.table("votes").snapshot().shards
+    if not shards:
+        return None
+    model = max(shards, key=lambda shard: shard.written_at).constants["model"]
+    with Catalogue(store) as catalogue:
+        ranked = catalogue.query(
+            f"""SELECT v.article_id, any_value(a.title) AS title, v.votes, v.similarity_sum
+            FROM votes v JOIN articles a USING (article_id)
+            WHERE v.model = {quoted(model)} AND v.video_id = {quoted(video_id)} GROUP BY ALL, v.rank ORDER BY v.rank"""
+        ).to_pylist()
+        ballots = catalogue.query(
+            f"""SELECT n.text, any_value(t.article_id) AS article_id, any_value(a.title) AS title,
+                       any_value(t.similarity) AS similarity
+            FROM narrations n JOIN text_votes t USING (text) JOIN articles a USING (article_id)
+            WHERE t.model = {quoted(model)} AND n.video_id = {quoted(video_id)}
+            GROUP BY n.source, n.row, n.text
+            QUALIFY n.source = min(n.source) OVER () ORDER BY n.row"""
+        ).to_pylist()
+    if not ranked:
+        return None
+    return Lookup(model, tuple(Ballot(**row) for row in ballots), tuple(Ranked(**row) for row in ranked))
+
+
+def _vote_now(store: Store, texts: list[str], settings: PairingSettings) -> Lookup:
     candidates = candidates_of(store, settings.articles)
     folder = find_model(settings.model)
     model = name_model(settings.model, folder)

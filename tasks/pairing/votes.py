@@ -26,14 +26,15 @@ SAMPLE = 20_000
 LOG = logging.getLogger("vina.pairing")
 
 
-def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings: PairingSettings) -> int:
-    """Every embedded text's most similar title, in `text_votes`; returns how many were decided now."""
+def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings: PairingSettings) -> str:
+    """Every embedded text's most similar title, in `text_votes`; returns the version of the rules they voted by."""
     table, partition = store.table("text_votes"), {"model": model}
     embedded = store.table("sentence_embeddings").snapshot().where(**partition)
     index = _index(store, embedded, candidates, settings)
     rules = {"candidates": candidates.version, "handicaps": index.handicaps_C.tolist() if settings.correct_hubs else 0}
     known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
-    marks = {shard.name: fingerprint(rules, {"texts": shard.fingerprint}, CODE_VERSION) for shard in embedded.shards}
+    version = fingerprint(rules, {}, CODE_VERSION)
+    marks = {shard.name: fingerprint({"rules": version}, {"texts": shard.fingerprint}, "") for shard in embedded.shards}
     todo = [shard for shard in embedded.shards if known.get(shard.name) != marks[shard.name]]
     ids = np.array(candidates.article_ids, dtype=object)
     for number, shard in enumerate(todo, 1):
@@ -46,7 +47,7 @@ def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings
             LOG.info("voted in %s of %s shards of texts", f"{number:,}", f"{len(todo):,}")
     if known.keys() - marks.keys():
         table.retire(partition, keep=marks)
-    return sum(shard.num_rows for shard in todo)
+    return version
 
 
 def _index(store: Store, embedded: Snapshot, candidates: Candidates, settings: PairingSettings) -> TitleIndex:
@@ -73,10 +74,12 @@ def _sample(store: Store, embedded: Snapshot) -> Floats:
     return decode(rows["vector"], "float16")
 
 
-def rank(store: Store, run_id: str, model: str) -> int:
-    """Every video's articles by their votes, in `votes`; returns how many videos were ranked now."""
+def rank(store: Store, run_id: str, model: str, version: str) -> int:
+    """Every video's articles by their votes, in `votes`; returns how many videos were ranked now.
+
+    `version` is that of the rules by which all texts have voted.
+    """
     table, partition = store.table("votes"), {"model": model}
-    version = store.table("text_votes").snapshot().where(**partition).content_version
     said, ranked = store.table("narrations").snapshot(), table.snapshot().where(**partition)
     known = {shard.name: shard.fingerprint for shard in ranked.shards}
     marks = {_name(shard): _mark(shard, said.shards, version) for shard in said.shards}
@@ -98,9 +101,9 @@ def _name(shard: Shard) -> str:
 
 
 def _mark(shard: Shard, shards: tuple[Shard, ...], version: str) -> str:
-    """A shard's votes depend on its narrations, on what all texts vote for, and on the sources that come before."""
+    """A shard's votes depend on its narrations, on how texts vote, and on the sources that come before."""
     before = sorted(other.fingerprint for other in shards if other.constants["source"] < shard.constants["source"])
-    return fingerprint({"before": before}, {"narrations": shard.fingerprint, "text_votes": version}, CODE_VERSION)
+    return fingerprint({"before": before, "rules": version}, {"narrations": shard.fingerprint}, CODE_VERSION)
 
 
 def _ranking(model: str, shard: Shard) -> str:
@@ -110,9 +113,12 @@ def _ranking(model: str, shard: Shard) -> str:
         WITH said AS (
             SELECT video_id, text FROM narrations WHERE source = {source} AND _shard = {quoted(shard.name)}
             AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})
+        ), ballots AS (  -- two runs at once may both have embedded a text
+            SELECT text, any_value(article_id) AS article_id, any_value(similarity)::DOUBLE AS similarity
+            FROM text_votes SEMI JOIN said USING (text) WHERE model = {quoted(model)} GROUP BY text
         ), tally AS (
-            SELECT video_id, article_id, count(*) AS votes, sum(similarity::DOUBLE) AS similarity_sum
-            FROM said JOIN text_votes USING (text) WHERE model = {quoted(model)} GROUP BY ALL
+            SELECT video_id, article_id, count(*) AS votes, sum(similarity) AS similarity_sum
+            FROM said JOIN ballots USING (text) GROUP BY ALL
         )
         SELECT video_id, row_number() OVER (PARTITION BY video_id
                                             ORDER BY votes DESC, similarity_sum DESC, article_id) AS rank,

@@ -14,7 +14,9 @@ from tasks.demo_world.script import World
 from tasks.importers.intake import Summary
 from tasks.importers.sources import import_source
 
-SMALL = Knobs(num_videos=20, num_tasks=20, num_rendered=1, steps_per_task=3, missing_share=0.7, feature_width=8)
+SMALL = Knobs(
+    num_videos=20, num_tasks=20, num_rendered=1, steps_per_task=3, missing_share=0.7, topic_rate=1.0, feature_width=8
+)
 Import = Callable[..., Summary]
 
 
