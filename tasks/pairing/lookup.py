@@ -46,7 +46,7 @@ class Lookup:
 
 
 def look_up(store: Store, video_id: str, settings: PairingSettings | None = None) -> Lookup:
-    """What one video's narrations voted for in the newest `votes`; where they have not, or settings ask, a vote now."""
+    """What one video's narrations voted for when `pairs` were made; where they did not, or settings ask, a vote now."""
     texts = _narrations(store, video_id)
     stored = _stored(store, video_id) if settings is None else None
     return stored or _vote_now(store, texts, settings or PairingSettings())
@@ -54,15 +54,16 @@ def look_up(store: Store, video_id: str, settings: PairingSettings | None = None
 
 def _stored(store: Store, video_id: str) -> Lookup | None:
     """The ballots as the stage has counted them."""
-    shards = store.table("votes").snapshot().shards
-    if not shards:
-        return None
-    model = max(shards, key=lambda shard: shard.written_at).constants["model"]
     with Catalogue(store) as catalogue:
+        models = catalogue.query("SELECT DISTINCT model FROM pairs WHERE selection = 'top1'")["model"].to_pylist()
+        if not models:
+            return None
+        (model,) = models
         ranked = catalogue.query(
             f"""SELECT v.article_id, any_value(a.title) AS title, v.votes, v.similarity_sum
             FROM votes v JOIN articles a USING (article_id)
-            WHERE v.model = {quoted(model)} AND v.video_id = {quoted(video_id)} GROUP BY ALL, v.rank ORDER BY v.rank"""
+            WHERE v.model = {quoted(model)} AND v.video_id = {quoted(video_id)}
+            GROUP BY v.rank, v.article_id, v.votes, v.similarity_sum ORDER BY v.rank"""
         ).to_pylist()
         ballots = catalogue.query(
             f"""SELECT n.text, any_value(t.article_id) AS article_id, any_value(a.title) AS title,
