@@ -148,7 +148,7 @@ _ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
 _SOURCE = Column("source", STRING, "the data set the row comes from: howto100m, wikihow, crosstask, ...")
 _BENCHMARK = Column("benchmark", STRING, "crosstask, crosstask-articles, htstep, htm-align, ...")
 _BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
-_MODEL = Column("model", STRING, "NAME@HASH of the sentence-embedding model, HASH being that of its weights")
+_MODEL = Column("model", STRING, "NAME@HASH of the sentence-embedding model, HASH being that of its files")
 
 
 def _start(comment: str, optional: bool = False) -> Column:

@@ -31,15 +31,17 @@ def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embe
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
-    except Exception as error:  # it raises whatever a damaged folder leads it to
-        raise ValueError(f"{folder} cannot be loaded as a sentence-transformers model: {str(error)[:300]}") from error
 
     def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:
         found = network.encode(list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, np.float16).reshape(len(texts), -1)
 
+    try:
+        network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
+        if np.array_equal(*embed(["egg", "tire"])):  # without its tokenizer's files it loads, and knows no word
+            raise ValueError("different words have the same vector: files of its tokenizer are missing")
+    except Exception as error:  # a damaged folder leads to whatever it leads to
+        raise ValueError(f"{folder} cannot be loaded as a sentence-transformers model: {str(error)[:300]}") from error
     return embed
 
 

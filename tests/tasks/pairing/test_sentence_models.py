@@ -77,9 +77,16 @@ def test_without_the_package_it_is_an_error_that_says_what_to_do(monkeypatch: py
         find_model(None)
 
 
-@pytest.mark.parametrize("name", ["someone/some-model", "no-such-folder/at/all", "/nowhere", "a b"])
+@pytest.mark.parametrize("name", ["someone/some-model", "some-model", "no-such-folder/at/all", "a b"])
 def test_a_named_model_that_is_nowhere_is_an_error_with_the_remedy(name: str) -> None:
     with pytest.raises(ValueError, match=r"is not on this machine(.|\n)*Name the folder .* with --model"):
+        find_model(name)
+
+
+@pytest.mark.parametrize("name", ["/nowhere", "./nowhere", "../nowhere", "~/nowhere"])
+def test_a_path_is_no_name_for_the_hub(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    refuse(monkeypatch, AssertionError("the hub was asked"))
+    with pytest.raises(ValueError, match=f"there is no folder {name}: name one that holds"):
         find_model(name)
 
 
@@ -87,6 +94,7 @@ def test_a_copy_on_this_machine_needs_no_hub(empty_cache: Path, monkeypatch: pyt
     refuse(monkeypatch, AssertionError("the hub was asked"))
     copy = keep_copy(empty_cache, "sentence-transformers/all-mpnet-base-v2", "config.json", "model.safetensors")
     assert find_model(None) == copy and name_model(None, copy).startswith("all-mpnet-base-v2@")
+    assert find_model("all-mpnet-base-v2") == find_model("sentence-transformers/all-mpnet-base-v2") == copy
 
 
 @needs_package
@@ -134,6 +142,50 @@ def test_a_models_name_follows_its_weights_not_its_place(tmp_path: Path, monkeyp
     (one / "2_Dense").mkdir()
     (one / "2_Dense/model.safetensors").write_bytes(b"a layer more")
     assert name_model(str(one), one) != names[0]
+
+
+@pytest.mark.parametrize("file", ["modules.json", "1_Pooling/config.json", "tokenizer.json", "vocab.txt"])
+def test_a_models_name_follows_its_pooling_and_its_words(tmp_path: Path, file: str) -> None:
+    folder = write_model(tmp_path / "model", b"weights")
+    names = []
+    for content in ("one", "other", "one"):
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(content)
+        names.append(name_model(str(folder), folder))
+    assert names[0] == names[2] != names[1]
+
+
+def damaged_model(folder: Path, changes: dict[str, str | None]) -> Path:
+    """The packaged model with some files as given, or gone."""
+    assert FOLDER is not None
+    shutil.copytree(FOLDER, folder, copy_function=os.symlink)
+    for name, content in changes.items():
+        (folder / name).unlink()
+        if content is not None:
+            (folder / name).write_text(content)
+    return folder
+
+
+@needs_package
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model.safetensors": "version https://git-lfs.github.com/spec/v1"}, "header"),
+        ({"model.safetensors": ""}, "header"),
+        ({"config.json": '{"model_'}, "JSON"),
+        ({"config.json": None}, "config.json"),
+        ({"modules.json": "["}, "Expecting"),
+        ({"tokenizer.json": "{"}, "tokenizer"),
+        ({"1_Pooling/config.json": None}, "Pooling"),
+        ({"tokenizer.json": None, "vocab.txt": None}, "different words have the same vector"),
+    ],
+)
+def test_a_damaged_folder_is_an_error_that_names_it(
+    tmp_path: Path, changes: dict[str, str | None], message: str
+) -> None:
+    folder = damaged_model(tmp_path / "damaged", changes)
+    with pytest.raises(ValueError, match=f"{folder} cannot be loaded as a sentence-transformers model: .*{message}"):
+        load_model(folder, batch_size=2, device="cpu")
 
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
