@@ -11,6 +11,9 @@ class View(NamedTuple):
     query: str
 
 
+TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
+"""Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
+
 VIEWS = (
     View("label_keep_rate", "share of pseudo-labels kept, by training, round and task", """
         SELECT training, round, article_id, count(*) AS labels, count(*) FILTER (kept) AS kept,
@@ -67,12 +70,12 @@ VIEWS = (
                   WHERE task_id IS NOT NULL AND task_id NOT IN (SELECT article_id FROM articles)
         UNION ALL SELECT 'articles without steps, here or under the same title', article_id FROM articles
                   WHERE lower(title) NOT IN (SELECT title FROM grounded)"""),
-    View("pairing_winners", "each video's articles by the votes of the newest pairs: does its metadata agree?", """
-        WITH titled AS (SELECT article_id, min(lower(title)) AS title FROM articles GROUP BY ALL),
+    View("pairing_winners", "each video's articles by the votes of the newest pairs: does its metadata agree?", f"""
+        WITH titled AS (SELECT article_id, min({TITLE_KEY}) AS title FROM articles GROUP BY ALL),
              truth AS (SELECT p.video_id, p.article_id, t.title FROM pairs p JOIN titled t USING (article_id)
                        WHERE p.selection = 'metadata')
         SELECT p.model, p.video_id, p.rank, p.article_id, p.confidence, p.similarity_margin,
-               p.article_id = m.article_id OR t.title = m.title AS is_right
+               coalesce(p.article_id = m.article_id OR t.title = m.title, false) AS is_right
         FROM pairs p JOIN truth m USING (video_id) JOIN titled t ON t.article_id = p.article_id
         WHERE p.selection = 'random_top5'"""),
     View("pairing_agreement", "how often the data set's own task has the title with most votes, or one of five", """
@@ -94,7 +97,7 @@ VIEWS = (
                round(100.0 * avg(is_right::INT) FILTER (100 * by_similarity >= left_out * videos), 2)
                  AS by_similarity_margin
         FROM placed, (SELECT unnest([0, 10, 25, 50, 75, 90]) AS left_out)
-        GROUP BY model, left_out ORDER BY model, left_out"""),
+        GROUP BY model, left_out HAVING videos_kept > 0 ORDER BY model, left_out"""),
     View("hub_titles", "which titles draw votes: narrations and videos won, beside the videos that are about them", """
         WITH named AS (SELECT article_id, count(*) AS videos FROM pairs WHERE selection = 'metadata' GROUP BY ALL),
              drawn AS (SELECT model, article_id, sum(votes)::BIGINT AS narrations,

@@ -12,11 +12,9 @@ from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import fingerprint
 from storage.snapshot import Snapshot
 from storage.vectors import decode
+from storage.views import TITLE_KEY
 
 DEFAULT_SOURCE = "wikihow"
-TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
-"""Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
-
 OFFERED = f"FROM articles SEMI JOIN steps USING (source, article_id) WHERE {TITLE_KEY} IS NOT NULL"
 """Articles that can be voted for: they have steps, and a title with letters."""
 

@@ -6,7 +6,8 @@ import pyarrow.compute as pc
 from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
-from tasks.pairing.candidates import OFFERED, TITLE_KEY, Candidates
+from storage.views import TITLE_KEY
+from tasks.pairing.candidates import OFFERED, Candidates
 from tasks.text_embedding import MEMORY_LIMIT
 
 SELECTIONS = ("metadata", "top1", "random_top5")
@@ -24,9 +25,7 @@ def write_pairs(store: Store, run_id: str, mark: str, model: str | None, candida
         silent = _silent(catalogue)
     _write_rejects(store, run_id, candidates.source, silent, named.filter(named["article_id"].is_null()))
     metadata = named.filter(named["article_id"].is_valid()).select(["video_id", "article_id"])
-    nothing: dict[str, pa.DataType] = {"rank": pa.int32(), "model": pa.string()}
-    for name, kind in (nothing | dict.fromkeys(("confidence", "similarity_margin"), pa.float32())).items():
-        metadata = metadata.append_column(name, pa.nulls(len(metadata), kind))
+    metadata = pa.concat_tables([voted.slice(0, 0), metadata], promote_options="default")  # the other columns are null
     top1 = voted.filter(pc.equal(voted["rank"], 1))
     chosen = dict(zip(SELECTIONS, (metadata, top1, voted), strict=True))
     for selection, rows in chosen.items():
