@@ -32,8 +32,12 @@ def embed_texts(store: Store, run_id: str, model: str, embed: Embed, texts_sql: 
         total = catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py()
         progress = _Progress(total)
         ordered = catalogue.stream(f"{new} ORDER BY text_sha256", texts_per_shard) if total else ()
+        width = store.table("sentence_embeddings").snapshot().where(model=model).vector_width()
         for texts in _cut(ordered, texts_per_shard):
-            _write_shard(store, run_id, model, texts, _embed_by_length(texts["text"].to_pylist(), embed, progress))
+            vectors = _embed_by_length(texts["text"].to_pylist(), embed, progress)
+            if width not in (None, vectors.shape[1]):
+                raise ValueError(f"{model} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
+            _write_shard(store, run_id, model, texts, vectors)
     return int(total)
 
 
@@ -67,9 +71,6 @@ def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors
     if not np.isfinite(vectors).all():
         text = texts["text"][int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])].as_py()
         raise ValueError(f"{model} gives numbers that are not finite for the text {text[:100]!r}: mend the model")
-    width = store.table("sentence_embeddings").snapshot().where(model=model).vector_width()
-    if width not in (None, vectors.shape[1]):
-        raise ValueError(f"{model} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
     hashes = texts["text_sha256"].combine_chunks()
     name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
     rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})

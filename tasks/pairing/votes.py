@@ -70,8 +70,9 @@ def _sample(store: Store, embedded: Snapshot) -> Floats:
                 ["text_sha256", "vector"], where=pc.field("text_sha256").isin(chosen)
             )
             parts.append(rows)
-    rows = pa.concat_tables(parts).sort_by("text_sha256")
-    return decode(rows["vector"], "float16")
+    rows = pa.concat_tables(parts)
+    _, places = np.unique(rows["text_sha256"].to_pylist(), return_index=True)  # in their order, each text once
+    return decode(rows["vector"].take(places), "float16")
 
 
 def rank(store: Store, run_id: str, model: str, version: str) -> int:
