@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -12,6 +13,7 @@ from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError
 
 DEFAULT_STORE = "vina-store"
+YOUTUBE_ID = re.compile(r"[\w-]{11}")
 SETTINGS = {  # where the environment says nothing else
     "OMP_WAIT_POLICY": "passive",  # torch's threads would spin: with a core busy otherwise, at a tenth of the speed
     # Of the server that `vina run` starts if none is configured: it calls nobody.
@@ -27,8 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
-    if len(unknown) == 1 and getattr(options, "video", "") is None:  # YouTube's ids may begin with a dash
-        options.video, unknown = unknown[0], []
+    if getattr(options, "video", "") is None and len(unknown) == 1 and YOUTUBE_ID.fullmatch(unknown[0]):
+        options.video, unknown = unknown[0], []  # one that begins with a dash
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:

@@ -81,8 +81,8 @@ def _all(options: argparse.Namespace) -> int:
         return 0
     parts: list[str | Grid] = []
     titles = ("agreement with the data set's own tasks", "least confident left out", "titles that draw most votes")
-    for title, rows in zip(titles, answers.values(), strict=True):
-        shown = rows[:HUBS] if rows and "videos_won" in rows[0] else rows
+    for title, (view, rows) in zip(titles, answers.items(), strict=True):
+        shown = rows[:HUBS] if view == "hub_titles" else rows
         parts += [title, _grid(list(shown[0]), [tuple(row.values()) for row in shown])] if shown else []
     print_parts(*parts, *([f"drawn: {options.plot}"] if options.plot else []))
     return 0

@@ -12,11 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import _parser, main
+from flows.cli import _parser
 from storage import Store
 from storage.schemas import TABLES
 from tests.samples import commit_features, commit_votes, random_videos, video_ids
-from tests.tasks.pairing.corpora import FakeModel, add_articles, add_narrations, add_videos, make_pairs
 
 COMMANDS = ("run", "import", "forget", "demo", "pair", "tables", "describe", "sql", "gc")
 
@@ -262,65 +261,6 @@ def test_the_prompt_on_a_terminal(filled: str) -> None:
     text = output.decode()
     assert process.wait() == 0
     assert "vina> " in text and "  ... " in text and "│      2 │" in text and "read-only" in text
-
-
-@pytest.fixture
-def spoken(tmp_path: Path) -> str:
-    """A store with narrations and articles, and no votes yet."""
-    store = Store(tmp_path / "it's spoken")
-    add_articles(store, "wikihow", {"wikihow/1": "Boil an Egg", "wikihow/2": "Change a Tire"})
-    said = ["put the eggs in boiling water", "take the eggs out", "I had a flat tire today"]
-    add_narrations(store, "howto100m", {"aXp6zgcka8A": said, "other": ["hello"]})
-    add_videos(store, "howto100m", {"aXp6zgcka8A": "wikihow/1", "other": "wikihow/2"})
-    return store.uri
-
-
-def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = vina("pair", "aXp6zgcka8A", "--store", spoken)
-    assert answer.returncode == 0, answer.stderr
-    assert "all-MiniLM-L6-v2@" in answer.stdout and "put the eggs in boiling water" in answer.stdout
-    assert "takes its place" in answer.stderr
-    assert main(["pair", "aXp6zgcka8A", "--json", "--store", spoken]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [(row["title"], row["votes"]) for row in found["ranking"]] == [("Boil an Egg", 2), ("Change a Tire", 1)]
-    assert [ballot["article_id"] for ballot in found["ballots"]] == ["wikihow/1", "wikihow/1", "wikihow/2"]
-    assert Store(spoken).table("sentence_embeddings").snapshot().version == -1, "a look-up writes nothing"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "the store has no votes: make them with `vina run --stages pairing`"),
-        (("aXp6zgcka8B",), "no narrations of a video 'aXp6zgcka8B'; the nearest ids that have: aXp6zgcka8A, other"),
-        (("aXp6zgcka8A", "--plot", "x.png"), "--plot is about all videos: leave VIDEO out"),
-        (("aXp6zgcka8A", "--articles", "nowhere"), "no articles of nowhere with steps"),
-        (("aXp6zgcka8A", "--model", "no/model"), "the model no/model is not on this machine"),
-    ],
-)
-def test_wrong_questions_about_pairs(
-    spoken: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
-) -> None:
-    assert main(["pair", *arguments, "--store", spoken]) == 1
-    assert message in capsys.readouterr().err
-
-
-def test_the_votes_of_all_are_told_and_drawn(
-    spoken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    FakeModel().install(monkeypatch)
-    make_pairs(Store(spoken))
-    assert main(["pair", "--store", spoken]) == 0
-    told = capsys.readouterr().out
-    assert "titles that draw most votes" in told and "top5 percent" in told
-    for kind, header in ((".png", b"\x89PNG\r\n"), (".svg", b"<?xml")):
-        path = tmp_path / f"a plot{kind}"
-        assert main(["pair", "--plot", str(path), "--json", "--store", spoken]) == 0
-        assert json.loads(capsys.readouterr().out)["pairing_agreement"][0]["videos"] == 2
-        assert path.read_bytes().startswith(header) and path.stat().st_size > 5_000
-    assert main(["pair", "--plot", str(tmp_path / "no/folder.png"), "--store", spoken]) == 1
-    assert "No such file" in capsys.readouterr().err
-    assert main(["pair", "--plot", str(tmp_path / "plot.doc"), "--store", spoken]) == 1
-    assert "png" in capsys.readouterr().err and list(tmp_path.glob(".*")) == []
 
 
 def test_gc_from_the_command_line(filled: str) -> None:
