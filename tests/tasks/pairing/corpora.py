@@ -1,6 +1,7 @@
 """Small corpora for the stage `pairing`, and a sentence model that takes no time: every text has a fixed vector."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from storage import Store
+from storage.catalogue import Catalogue
 from storage.fingerprint import content_hash
 from tasks.job import Job
-from tasks.pairing import stage
+from tasks.pairing import lookup, stage
 from tasks.pairing.settings import PairingSettings
 
 Rows = list[dict[str, Any]]
+Ranking = list[tuple[int, str, int, float]]
 DIRECTIONS = np.array(
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.6, 0.8, 0], [0.8, 0.6, 0], [0.6, 0, 0.8], [-1, 0, 0]], np.float16
 )
@@ -41,9 +44,10 @@ class FakeModel:
 
     def install(self, patcher: Any, name: str = "fake@1") -> "FakeModel":
         """`patcher` is pytest's monkeypatch, or what sets attributes as it does."""
-        patcher.setattr(stage, "find_model", lambda asked: Path("nowhere"))
-        patcher.setattr(stage, "name_model", lambda asked, folder: name)
-        patcher.setattr(stage, "load_model", lambda *settings: self.embed)
+        for module in (stage, lookup):
+            patcher.setattr(module, "find_model", lambda asked: Path("nowhere"))
+            patcher.setattr(module, "name_model", lambda asked, folder: name)
+            patcher.setattr(module, "load_model", lambda *settings: self.embed)
         return self
 
 
@@ -94,7 +98,7 @@ def tables_of(store: Store) -> dict[str, list[tuple[Any, ...]]]:
         "sentence_embeddings": ("model", "text_sha256", "text", "vector"),
         "text_votes": ("model", "text", "article_id", "similarity"),
         "votes": ("model", "video_id", "rank", "article_id", "votes", "similarity_sum", "num_narrations"),
-        "pairs": ("selection", "video_id", "rank", "article_id", "confidence"),
+        "pairs": ("selection", "video_id", "rank", "article_id", "model", "confidence", "similarity_margin"),
         "rejects": ("stage", "item", "reason", "detail"),
     }
     return {table: sorted(rows_of(store, table, *columns), key=repr) for table, columns in wanted.items()}
@@ -102,3 +106,37 @@ def tables_of(store: Store) -> dict[str, list[tuple[Any, ...]]]:
 
 def versions_of(store: Store) -> dict[str, int]:
     return {table.name: table.snapshot().version for table in store.tables()}
+
+
+def ask(store: Store, query: str) -> list[dict[str, Any]]:
+    with Catalogue(store) as catalogue:
+        return list(catalogue.query(query).to_pylist())
+
+
+def brute_force(
+    said: Sequence[str], titles: Mapping[str, str], handicaps: Mapping[str, float] | None = None
+) -> Ranking:
+    """The vote as SPEC says it: rank, article, votes, summed similarity."""
+    ballots = defaultdict(list)
+    for text in said:
+        exact = {name: float(vector_of(text).astype(float) @ vector_of(titles[name])) for name in sorted(titles)}
+        winner = max(exact, key=lambda name: exact[name] - (handicaps[name] if handicaps else 0))
+        ballots[winner].append(float(np.float32(exact[winner])))
+    order = sorted(ballots, key=lambda name: (-len(ballots[name]), -sum(ballots[name]), name))
+    return [(place, name, len(ballots[name]), sum(ballots[name])) for place, name in enumerate(order, 1)]
+
+
+def random_corpus(store: Store, seed: int) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Titles and what each video says in the end: two sources, some shards, few texts, so that much is tied."""
+    rng = np.random.default_rng(seed)
+    titles = {f"wikihow/{name}": f"title {rng.integers(9)}" for name in rng.permutation(30)[: rng.integers(1, 9)]}
+    add_articles(store, "wikihow", titles)
+    add_articles(store, "youwikihow", {"youwikihow/1": "title of another source"})
+    chosen: dict[str, list[str]] = {}
+    for source in ("howto100m", "videos"):
+        for shard in range(int(rng.integers(1, 4))):
+            names = [f"{source if rng.random() < 0.6 else 'shared'}-{shard}-{number}" for number in range(4)]
+            said = {name: [f"text {rng.integers(25)}" for _ in range(rng.integers(1, 9))] for name in names}
+            add_narrations(store, source, said, str(shard))
+            chosen = said | chosen  # what the first source says stays
+    return titles, chosen
