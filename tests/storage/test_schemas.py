@@ -43,10 +43,12 @@ def test_a_column_is_in_the_files_or_in_the_log(schema: TableSchema) -> None:
 
 
 def test_rows_are_widened_to_the_declared_types() -> None:
-    rows = pa.table({"video_id": ["v"], "article_id": ["a"], "rank": pa.array([1], pa.int8()), "confidence": [0.5]})
+    given = {"video_id": "v", "article_id": "a", "rank": 1, "model": None, "confidence": 0.5, "similarity_margin": 2}
+    rows = pa.Table.from_pylist([given])
+    rows = rows.set_column(2, "rank", rows["rank"].cast(pa.int8()))
     fixed = TABLES["pairs"].cast(rows)
     assert fixed.schema.equals(TABLES["pairs"].files)
-    assert fixed.to_pylist() == [{"video_id": "v", "article_id": "a", "rank": 1, "confidence": 0.5}]
+    assert fixed.to_pylist() == [given]
 
 
 def test_constants_are_checked_like_columns() -> None:

@@ -38,10 +38,10 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = Store(folder / "store")
     import_corpus(Job(store.uri, "import", str(folder / "corpus")))
     with Catalogue(store) as catalogue:
-        named = catalogue.query(_named("wikihow")).select(["video_id", "article_id"])
-    for name, kind in (("rank", pa.int32()), ("confidence", pa.float32())):
-        named = named.append_column(name, pa.nulls(len(named), kind))
-    store.table("pairs").commit(named, {"selection": "metadata"}, "all", fingerprint="f", run_id="import")
+        named = catalogue.query(_named("wikihow")).to_pylist()
+    pairs = store.table("pairs")
+    rows = pa.Table.from_pylist(named, schema=pairs.schema.files)  # columns that are not given are empty
+    pairs.commit(rows, {"selection": "metadata"}, "all", fingerprint="f", run_id="import")
     return folder / "store"
 
 
