@@ -175,9 +175,9 @@ from tasks.pairing.votes import vote
 
 store = Store(sys.argv[1])
 started = time.perf_counter()
-count = vote(store, "bench", "random@0", candidates_of(store, None), PairingSettings(device="cpu"))
+vote(store, "bench", "random@0", candidates_of(store, None), PairingSettings(device="cpu"))
 peak_kb = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-print(count, peak_kb, time.perf_counter() - started)
+print(store.table("text_votes").snapshot().num_rows, peak_kb, time.perf_counter() - started)
 """
 
 
@@ -287,7 +287,7 @@ def test_what_all_of_howto100m_would_cost(tmp_path: Path) -> None:
         write_corpus(store, size, TITLES, width=1)
         write_narrations(store, size)
         write_votes(store, size)
-        ranking.append(seconds_of(lambda s=store: votes.rank(s, "bench", MODEL)))
+        ranking.append(seconds_of(lambda s=store: votes.rank(s, "bench", MODEL, "rules")))
     print(
         f"\nrank: {ranking[0]:.1f} s for {sizes[0]:,} narrations, {ranking[1]:.1f} s for {sizes[1]:,}; "
         f"{ALL:,} would take {parabola_through(sizes, ranking) / 3600:.2f} h"
