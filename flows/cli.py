@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from flows.commands import data, pairing, run, store
+from flows.commands import ablation, data, pairing, run, store
 from flows.commands.shared import Work
 from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError
+from tasks.job import Interrupted
 
 DEFAULT_STORE = "vina-store"
 YOUTUBE_ID = re.compile(r"[\w-]{11}")
@@ -40,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         print("vina: interrupted", file=sys.stderr)
+        return 130
+    except Interrupted as stop:
+        print(f"vina: {stop}", file=sys.stderr)
         return 130
     except (QueryError, SchemaError) as error:
         print(f"vina: {error}", file=sys.stderr)
@@ -74,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=work)
         return command
 
-    for group in (run, data, pairing, store):
+    for group in (run, data, pairing, ablation, store):
         group.add_commands(add)
     return parser
 

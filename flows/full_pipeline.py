@@ -25,18 +25,22 @@ from tasks.training.stage import burn_in, rounds
 
 
 class Stage(NamedTuple):
-    """A named piece of the pipeline: `work(job)` does it and says what it did."""
+    """A named piece of the pipeline: `work(job)` does it and says what it did.
+
+    One that is `shared` is done by all processes of a torchrun together; the others know one process only.
+    """
 
     name: str
     work: Callable[[Job], str]
+    is_shared: bool = False
 
 
 STAGES = (
     Stage("import", import_corpus),
     Stage("features", make_features),
     Stage("pairing", make_pairs),
-    Stage("burn-in", burn_in),
-    Stage("rounds", rounds),
+    Stage("burn-in", burn_in, is_shared=True),
+    Stage("rounds", rounds, is_shared=True),
     Stage("evaluation", evaluate),
     Stage("catalogue", list_tables),
 )  # fmt: skip

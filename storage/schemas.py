@@ -253,7 +253,7 @@ _ALL = (
         Column("confidence", FLOAT, "vote margin over the next article as a share of the narrations", optional=True),
         Column("similarity_margin", FLOAT, "how much similarity_sum exceeds the next article's", optional=True),
     ), ("selection",), key="video_id"),
-    TableSchema("pseudo_labels", 2, "every candidate segment a teacher proposed, kept or not", (
+    TableSchema("pseudo_labels", 3, "every candidate segment a teacher proposed, kept or not", (
         _TRAINING,
         _ROUND,
         _VIDEO,
@@ -264,16 +264,18 @@ _ALL = (
         _start("first second of the segment"),
         _end("end of the segment's last second"),
         Column("kept", BOOL, "whether the student is trained on it"),
-        Column("reason", STRING, "why it was kept or dropped, e.g. 'score below gamma'"),
-        Column("gamma", FLOAT, "the threshold the score was held against"),
+        Column("reason", STRING, "why it was kept or dropped, e.g. 'confidence below gamma'"),
+        Column("confidence", FLOAT, "how sure the teacher was: the score, or what else the training goes by"),
+        Column("gamma", FLOAT, "the threshold the confidence was held against"),
         Column("matrix", STRING, "the alignment matrix it was read from: SV or F"),
         Column("teacher", STRING, "the model that made it: a checkpoint's name"),
     ), ("training", "round"), key="video_id"),
-    TableSchema("alignments", 2, "alignment matrices, one row a text row", (
+    TableSchema("alignments", 3, "a teacher's alignment matrices of a sample of the videos, one row a text row", (
         _TRAINING,
         _ROUND,
         Column("matrix", STRING, "SV, NV, SN, SNV or F"),
         _VIDEO,
+        _ARTICLE,
         Column("text_row", INT, "row of the step (or narration, in NV) within the video's list"),
         Column("scores", SCORES, "one score a second (one a narration, in SN)"),
     ), ("training", "round", "matrix"), key="video_id"),
@@ -301,9 +303,9 @@ _ALL = (
         Column("num_videos", INT, "videos the number was computed on"),
         Column("seed", INT, "seed of the training run; none for methods without training", optional=True),
     ), ("training", "benchmark")),
-    TableSchema("training_log", 2, "losses and rates while training", (
+    TableSchema("training_log", 3, "losses and rates while training", (
         _TRAINING,
-        Column("stage", STRING, "tan, burn-in or rounds"),
+        Column("stage", STRING, "tan, or vina for the student"),
         _ROUND,
         Column("epoch", INT, "epochs completed before this step"),
         Column("step", LONG, "optimiser steps before this one, in this stage"),
@@ -312,6 +314,7 @@ _ALL = (
         Column("loss_sv", FLOAT, "its step part", optional=True),
         Column("learning_rate", FLOAT, "of this step"),
         Column("videos_per_s", FLOAT, "videos trained on a second since the last row", "1/s"),
+        Column("waiting_percent", FLOAT, "share of the time in which the reader was waited for", "%"),
         Column("logged_at", TIME, "when", "UTC"),
     ), ("training", "stage")),
     TableSchema("runs", 1, "who wrote what: one row a run of the pipeline", (

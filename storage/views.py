@@ -22,6 +22,20 @@ VIEWS = (
     View("label_reasons", "why pseudo-labels were kept or dropped, by training and round", """
         SELECT training, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY training, round, labels DESC"""),
+    View("label_precision", "how good labels are where HT-Step's annotations know it: kept, shown, and right, in %", """
+        WITH truth AS (SELECT video_id, text, floor(start_s) AS start_s, ceil(end_s) AS end_s
+                       FROM annotations WHERE benchmark = 'htstep' AND alignable),
+             judged AS (SELECT p.training, p.round, any_value(p.kept) AS kept, count(t.video_id) > 0 AS is_shown,
+                               count(*) FILTER (p.peak_s BETWEEN t.start_s AND t.end_s) > 0 AS is_right
+                        FROM pseudo_labels p JOIN steps s ON s.article_id = p.article_id AND s.row = p.step_row
+                        LEFT JOIN truth t ON t.video_id = p.video_id AND t.text = s.headline
+                        WHERE p.video_id IN (SELECT video_id FROM truth)
+                        GROUP BY p.training, p.round, p.video_id, p.article_id, p.step_row)
+        SELECT training, round, count(*) AS labels, round(100.0 * avg(kept::INT), 1) AS kept_percent,
+               round(100.0 * avg(is_right::INT) FILTER (kept), 1) AS kept_right_percent,
+               round(100.0 * avg(is_shown::INT) FILTER (kept), 1) AS kept_shown_percent,
+               round(100.0 * avg(is_right::INT) FILTER (is_shown), 1) AS shown_right_percent
+        FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("step_quality", "how well each step is aligned, by training and round: rank 1 is the best of its round", """
         SELECT p.training, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,

@@ -1,4 +1,4 @@
-"""What a stage is told: the store it works on, the run it works for, and the run's settings."""
+"""What a stage is told: the store it works on, the run it works for, and the run's settings; and how it breaks off."""
 
 from dataclasses import dataclass, field
 
@@ -18,3 +18,7 @@ class Job:
     features: FeatureSettings = field(default_factory=FeatureSettings)
     pairing: PairingSettings = field(default_factory=PairingSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+class Interrupted(Exception):
+    """A stage was asked to end (SIGTERM); everything is saved, and the same run again goes on."""

@@ -2,13 +2,15 @@
 
 import argparse
 import logging
+import os
 
 from flows.commands.shared import Add, whole_number
+from flows.commands.training_options import add_training_options, training_settings
 from storage import Store
 from tasks.features.settings import FeatureSettings
+from tasks.job import Job
 from tasks.pairing.settings import PairingSettings
 from tasks.run_record import name_run
-from tasks.training.settings import PRESETS, choose_settings
 
 
 def add_commands(add: Add) -> None:
@@ -27,16 +29,8 @@ def add_commands(add: Add) -> None:
     run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
     run.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder, or its name (default: MPNet)")
     run.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
-    run.add_argument("--preset", choices=list(PRESETS), default="paper", help="training: its size (default: paper)")
-    run.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        dest="changes",
-        help="training: change a setting of the preset, e.g. gamma=0.55 (tasks/training/settings.py has them all)",
-    )
     run.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles that are near all")
+    add_training_options(run, "paper")
 
 
 def _stages(text: str) -> list[str]:
@@ -56,10 +50,9 @@ def _run_id(text: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from flows.full_pipeline import vina
+    from flows.full_pipeline import choose_stages, vina
 
-    if wrong := [change for change in options.changes if "=" not in change]:
-        raise ValueError(f"--set {wrong[0]}: NAME=VALUE is expected")
+    training = training_settings(options)
     Store(options.store).location.check()
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO)
@@ -76,7 +69,27 @@ def _run(options: argparse.Namespace) -> int:
         articles=options.articles,
         correct_hubs=options.correct_hubs,
     )
-    training = choose_settings(options.preset, dict(change.split("=", 1) for change in options.changes))
-    run_id = vina(options.store, options.corpus, features, pairing, training, options.stages, options.run_id)
+    run_id = _run_id_of_all(options) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.run_id
+    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
+        logging.getLogger("vina").setLevel(logging.WARNING)
+        for stage in choose_stages(options.stages):
+            stage.work(Job(options.store, name_run(run_id), None, features, pairing, training))
+        return 0
+    run_id = vina(options.store, options.corpus, features, pairing, training, options.stages, run_id)
     print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
     return 0
+
+
+def _run_id_of_all(options: argparse.Namespace) -> str:
+    """The name that all processes of a torchrun have for their run; a ValueError if they cannot share the stages."""
+    from flows.full_pipeline import choose_stages
+
+    alone = [stage.name for stage in choose_stages(options.stages) if not stage.is_shared]
+    if alone:
+        raise ValueError(
+            f"{alone[0]} is for one process: under torchrun name stages that are shared (--stages burn-in)"
+        )
+    run_id = options.run_id or os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    if run_id == "none":
+        raise ValueError("under torchrun all processes must know the run's name: give it one (--run-id ID)")
+    return str(run_id)

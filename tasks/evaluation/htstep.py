@@ -1,6 +1,6 @@
 """HT-Step's step grounding: every annotated step of every held-out video, with the other steps of its article."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,14 +9,12 @@ import torch
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.training.corpus import Corpus
-from tasks.training.teachers import SECONDS_PER_BATCH, plan_by_seconds, read_pairs
-from vina_model.alignment import Alignment
-from vina_model.batch import Batch
+from tasks.training.teachers import SECONDS_PER_BATCH, Teacher, ask, plan_by_seconds, read_pairs
 from vina_model.metrics.step_recall import chance, is_hit
-from vina_model.tokenizer import Tokenizer
-from vina_model.windows import align_in_windows
 
 Segments = list[tuple[float, float]]
+WITH = tuple(f" with narrations{way}" for way in ("", ", direct", ", indirect"))
+"""What a model's name goes on with where it is given narrations: both ways fused, or one of them."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,7 @@ class HeldOut:
         """All annotated videos that are held out and have features; those for testing, if there are any."""
         with Catalogue(store) as catalogue:
             rows = catalogue.query(_TRUTH).to_pylist()
-            steps = catalogue.query(
-                "SELECT article_id, headline FROM steps WHERE source = 'htstep' ORDER BY article_id, row"
-            )
+            steps = catalogue.query(_STEPS)
         articles: dict[str, list[str]] = {}
         for row in steps.to_pylist():
             articles.setdefault(row["article_id"], []).append(row["headline"])
@@ -44,25 +40,27 @@ class HeldOut:
                 steps_seen.setdefault(row["row"], []).append((row["start_s"], row["end_s"]))
         return cls(corpus.with_steps(articles), truth)
 
-    def recall(
-        self, align: Callable[[Batch], Alignment], tokenizer: Tokenizer, with_narrations: bool, device: str, window: int
-    ) -> dict[str, list[bool]]:
-        """Hits of each video. With narrations the fused matrix is read, without them the direct one."""
-        pairs, hits = list(self.truth), dict[str, list[bool]]()
+    def recall(self, model: Teacher, device: str) -> dict[str, float]:
+        """Step R@1 in percent, by what the method's name goes on with: nothing, or one of WITH, for a model that knows
+        narrations."""
+        hits: dict[str, list[bool]] = {}
+        pairs = list(self.truth)
         for numbers in plan_by_seconds([self.corpus.num_seconds[video] for video, _ in pairs], SECONDS_PER_BATCH):
-            batch = read_pairs([pairs[number] for number in numbers], self.corpus, tokenizer)
-            if not with_narrations:
-                batch = replace(batch, narrations=None)
-            with torch.inference_mode():
-                found = align_in_windows(align, batch.to(device), window, window // 4)
-            scores_BST = found.fused_BST if with_narrations else found.sv_BST
-            assert scores_BST is not None
-            best_BS = scores_BST.masked_fill(~found.seconds_BT[:, None], -torch.inf).argmax(2).cpu().numpy()
-            for row, number in enumerate(numbers):
-                hits[pairs[number][0]] = [
-                    is_hit(int(best_BS[row, step]), segments) for step, segments in self.truth[pairs[number]].items()
-                ]
-        return hits
+            own = [pairs[number] for number in numbers]
+            batch = read_pairs(own, self.corpus, model.tokenizer).to(device)
+            silent, told = ask(model, replace(batch, narrations=None)), ask(model, batch)
+            ways = {"": silent.sv_BST}
+            if told.snv_BST is not None:
+                ways |= dict(zip(WITH, (told.fused_BST, told.sv_BST, told.snv_BST), strict=True))
+            for way, scores_BST in ways.items():
+                assert scores_BST is not None
+                best_BS = scores_BST.masked_fill(~silent.seconds_BT[:, None], -torch.inf).argmax(2).tolist()
+                hits.setdefault(way, []).extend(
+                    is_hit(best_S[step], segments)
+                    for best_S, pair in zip(best_BS, own, strict=True)
+                    for step, segments in self.truth[pair].items()
+                )
+        return {way: 100 * float(np.mean(own)) for way, own in hits.items()}
 
     def by_chance(self) -> float:
         """What pointing at random gives, in percent."""

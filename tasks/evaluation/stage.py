@@ -1,15 +1,13 @@
 """The stage `evaluation`: step R@1 on held-out videos, of chance, of TAN* and of VINA, in `metrics`."""
 
-import numpy as np
 import pyarrow as pa
 
 from storage import Store, fingerprint
 from tasks.evaluation.htstep import HeldOut
 from tasks.job import Job
-from tasks.training.processes import joined
-from tasks.training.stage import Curriculum, NothingToTrain
+from tasks.training.curriculum import Curriculum, NothingToTrain
+from tasks.training.processes import alone
 from vina_model.metrics import step_recall
-from vina_model.text import BagOfWords
 
 CODE_VERSION = "1"
 RULES = "rules"
@@ -19,18 +17,14 @@ RULES = "rules"
 def evaluate(job: Job) -> str:
     """Measure what is trained, and what needs no training."""
     try:
-        with joined(job.training.device) as processes:
-            work = Curriculum(job, processes)
-            held_out = HeldOut.of(work.store, work.corpus)
-            if not held_out.truth:
-                return "no annotated video is held out and has features: nothing to evaluate on"
-            numbers = [(RULES, "chance", held_out.by_chance()), (RULES, "evenly spread", held_out.evenly())]
-            for training, method, model, with_narrations in work.trained():
-                text = model.text
-                assert isinstance(text, BagOfWords)
-                where = processes.device, job.training.max_seconds
-                hits = held_out.recall(model, text.tokenizer, with_narrations, *where)
-                numbers.append((training, method, 100 * float(np.mean([hit for own in hits.values() for hit in own]))))
+        work = Curriculum(job, alone(job.training.device))
+        held_out = HeldOut.of(work.store, work.corpus)
+        if not held_out.truth:
+            return "no annotated video is held out and has features: nothing to evaluate on"
+        numbers = [(RULES, "chance", held_out.by_chance()), (RULES, "evenly spread", held_out.evenly())]
+        for training, method, model in work.trained():
+            found = held_out.recall(model, work.processes.device)
+            numbers += [(training, method + way, value) for way, value in found.items()]
     except NothingToTrain as nothing:
         return str(nothing)
     _write(work.store, job, numbers, len({video for video, _ in held_out.truth}))

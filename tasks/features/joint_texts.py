@@ -33,11 +33,7 @@ def embed_joint_texts(store: Store, run_id: str, recipe: Recipe, settings: Featu
         if settings.dictionary:
             raise ValueError(f"there is no dictionary at {dictionary}")
         return f"texts have no joint embeddings: there is no {DICTIONARY} beside the weights (or name it: --dictionary)"
-    try:
-        vocabulary = np.load(dictionary, allow_pickle=False).tolist()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{dictionary} cannot be read as an array of words: {error}") from error
-    tokenizer, model = Tokenizer(vocabulary), S3D()
+    tokenizer, model = Tokenizer(read_dictionary(dictionary)), S3D()
     load_state(model, read_checkpoint(Path(settings.weights)))
     device = settings.device or best_device()
     tower = model.text_module.eval().to(device)
@@ -49,3 +45,11 @@ def embed_joint_texts(store: Store, run_id: str, recipe: Recipe, settings: Featu
     name = f"{recipe.backbone.name}-joint@{recipe.weights[:8]}"
     count = embed_texts(store, run_id, name, embed, TEXTS, TEXTS_PER_SHARD)
     return f"{count:,} texts embedded by {name}"
+
+
+def read_dictionary(path: Path) -> list[str]:
+    """The words that MIL-NCE's text tower, and TAN's, know, in their order."""
+    try:
+        return np.load(path, allow_pickle=False).tolist()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as an array of words: {error}") from error

@@ -1,9 +1,11 @@
-"""The processes of a training: one, or those that torchrun started, with their devices."""
+"""The processes of a training: one, or those that torchrun started, with their devices; and whether they are to end."""
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import distributed
@@ -18,6 +20,8 @@ class Processes:
     rank: int
     count: int
     device: str
+    asked_to_end: threading.Event = field(default_factory=threading.Event)
+    """Set by SIGTERM: what is done is to be saved, and then an Interrupted raised."""
 
     @property
     def is_first(self) -> bool:
@@ -30,26 +34,46 @@ class Processes:
             distributed.barrier()
 
     def total(self, value: torch.Tensor) -> torch.Tensor:
-        """The sum of all processes' values."""
+        """The sum of all processes' values, in the place of this one's."""
         if self.count > 1:
-            value = value.clone()
             distributed.all_reduce(value)
         return value
 
 
+def alone(device: str | None) -> Processes:
+    """One process."""
+    return Processes(0, 1, device or best_device())
+
+
 @contextmanager
 def joined(device: str | None) -> Iterator[Processes]:
-    """Join the others, if torchrun says that there are any."""
+    """Join the others, if torchrun says that there are any, and listen to SIGTERM."""
     count, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     chosen = device or best_device()
     if chosen == "cuda" and count > 1:
         chosen = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(chosen)
     if count == 1:
-        yield Processes(0, 1, chosen)
+        with _end_signals() as asked_to_end:
+            yield Processes(0, 1, chosen, asked_to_end)
         return
     distributed.init_process_group("nccl" if chosen.startswith("cuda") else "gloo")
     try:
-        yield Processes(rank, count, chosen)
+        with _end_signals() as asked_to_end:
+            yield Processes(rank, count, chosen, asked_to_end)
     finally:
         distributed.destroy_process_group()
+
+
+@contextmanager
+def _end_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets while this lasts; in the main thread only, where Python allows it."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -34,20 +34,27 @@ class TrainingSettings:
     separate_text_mlps: bool = True
     tan_text_positions: bool = False
 
+    tan: str = "train"
+    """The burn-in's teacher: TAN* trained here, or the file of a published TAN, with its `s3d_dict.npy` beside it."""
     tan_epochs: int = 12
     epochs: int = 12
     burn_in_epochs: int = 3
     """How many of the epochs are trained on TAN*'s labels."""
     refresh_epochs: int = 3
     """After how many epochs the student becomes the teacher; 0: never, TAN*'s labels are kept."""
+    confidence: str = "peak"
+    """What tells good labels from bad ones: `peak`, the score as in the paper, or `mutual`, which also asks whether
+    another step has the higher claim to the peak (`vina_model/pseudo_labels.py`)."""
     gamma: float = 0.65
-    """The least peak of a label that is kept."""
+    """The least confidence of a label that is kept."""
     keep_share: float = 0.0
     """If not 0, gamma is chosen anew in each round so that this share of the labels is kept."""
     zeta: float = 0.7
     """A label goes on while the score is at least this share of its peak."""
     label_matrix: str = "SV"
     """The matrix that labels are read from: SV, or F (fused)."""
+    alignment_share: float = 0.01
+    """Of how many videos the alignment matrices are kept in each round (`alignments`): 0 none, 1 all."""
 
     batch_size: int = 32
     """Videos of one optimiser step, of all processes together."""
@@ -61,6 +68,11 @@ class TrainingSettings:
     seed: int = 0
     device: str | None = None
     checkpoint_minutes: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, choices in (("label_matrix", ("SV", "F")), ("confidence", ("peak", "mutual"))):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"setting {name} is {getattr(self, name)!r}: choose {' or '.join(choices)}")
 
 
 PRESETS = {

@@ -4,30 +4,44 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import Tensor
 
 from storage import Store, fingerprint
+from tasks.job import Interrupted
 from tasks.training.batches import read_ahead
 from tasks.training.corpus import Corpus
+from tasks.training.matrices import Matrices
 from tasks.training.processes import Processes
 from tasks.training.settings import TrainingSettings
 from vina_model.alignment import Alignment
 from vina_model.batch import Batch, Texts
-from vina_model.pseudo_labels import candidate_segments
+from vina_model.pseudo_labels import candidate_segments, mutual_confidence
 from vina_model.tokenizer import Tokenizer
 from vina_model.windows import align_in_windows
 
 CODE_VERSION = "1"
 PAIRS_PER_SHARD = 4096
 SECONDS_PER_BATCH = 16_384
+RULES = ("gamma", "keep_share", "confidence", "zeta", "label_matrix", "alignment_share")
+"""The settings that labels are made by."""
+COLUMNS = ("peak_s", "score", "start_s", "end_s", "confidence")
 LOG = logging.getLogger("vina.training")
 Pair = tuple[str, str]
 """A video and an article."""
+
+
+class Teacher(NamedTuple):
+    """A model that labels: its name in the tables, and how it is asked."""
+
+    name: str
+    align: Callable[[Batch], Alignment]
+    tokenizer: Tokenizer
+    window_s: int
+    """Seconds that it sees at once."""
 
 
 def label_corpus(
@@ -35,9 +49,7 @@ def label_corpus(
     run_id: str,
     training: str,
     round_: int,
-    teacher: Callable[[Batch], Alignment],
-    teacher_name: str,
-    tokenizer: Tokenizer,
+    teacher: Teacher,
     corpus: Corpus,
     settings: TrainingSettings,
     processes: Processes,
@@ -46,20 +58,26 @@ def label_corpus(
     table, partition = store.table("pseudo_labels"), dict[str, str | int](training=training, round=round_)
     pairs = [(name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps]
     known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
-    rules = {"teacher": teacher_name, "gamma": settings.gamma, "keep_share": settings.keep_share, "zeta": settings.zeta}
-    mark = fingerprint(rules | {"matrix": settings.label_matrix}, {"corpus": corpus.version}, CODE_VERSION)
+    rules = {
+        name: getattr(settings, name) for name in ("gamma", "keep_share", "zeta", "label_matrix", "alignment_share")
+    }
+    mark = fingerprint(rules | {"teacher": teacher.name}, {"corpus": corpus.version}, CODE_VERSION)
     shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
     names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in shards]
     begin, done = time.monotonic(), 0
     for name, shard in list(zip(names, shards, strict=True))[processes.rank :: processes.count]:
         if known.get(name) != mark:
-            rows = _label(shard, teacher, teacher_name, tokenizer, corpus, settings, processes.device)
+            matrices = Matrices(settings.alignment_share)
+            rows = _label(shard, teacher, corpus, settings, processes.device, matrices)
+            matrices.write(store, run_id, partition, name, mark)
             table.commit(rows, partition, name, fingerprint=mark, run_id=run_id)
         done += len(shard) * processes.count
         if processes.is_first:
             rate = done / (time.monotonic() - begin)
             LOG.info("%s, round %d: labelled %s of %s pairs, %.0f a second", training, round_,
                      f"{min(done, len(pairs)):,}", f"{len(pairs):,}", rate)  # fmt: skip
+        if processes.asked_to_end.is_set():
+            raise Interrupted(f"{training}, round {round_}: {done:,} pairs are labelled: run it again to go on")
     processes.wait()
     if processes.is_first and known.keys() - set(names):
         table.retire(partition, keep=names)
@@ -67,44 +85,52 @@ def label_corpus(
 
 def _label(
     pairs: Sequence[Pair],
-    teacher: Callable[[Batch], Alignment],
-    teacher_name: str,
-    tokenizer: Tokenizer,
+    teacher: Teacher,
     corpus: Corpus,
     settings: TrainingSettings,
     device: str,
+    matrices: Matrices,
 ) -> pa.Table:
-    columns: dict[str, list[Any]] = {name: [] for name in ("pair", "step_row", "peak_s", "score", "start_s", "end_s")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("pair", "step_row", *COLUMNS)}
     batches = list(plan_by_seconds([corpus.num_seconds[video] for video, _ in pairs], SECONDS_PER_BATCH))
 
     def read(numbers: Sequence[int]) -> Batch:
-        return read_pairs([pairs[number] for number in numbers], corpus, tokenizer)
+        return read_pairs([pairs[number] for number in numbers], corpus, teacher.tokenizer)
 
     for numbers, batch in zip(batches, read_ahead(read, batches), strict=True):
-        scores_BST, seconds_BT = _scores(teacher, batch.to(device), settings)
-        found = [column.cpu().numpy() for column in candidate_segments(scores_BST, seconds_BT, settings.zeta)]
+        found = ask(teacher, batch.to(device))
+        scores_BST = found.fused_BST if settings.label_matrix == "F" else found.sv_BST
+        if scores_BST is None:
+            raise ValueError("this teacher gives no scores of steps: it was not given any")
+        assert batch.steps is not None
+        segments = candidate_segments(scores_BST, found.seconds_BT, settings.zeta)
+        sure_BS = segments.scores
+        if settings.confidence == "mutual":
+            sure_BS = mutual_confidence(scores_BST, found.seconds_BT, batch.steps.mask_BR.to(device), segments)
+        values = [column.cpu().numpy() for column in (*segments, sure_BS)]
         for row, number in enumerate(numbers):
             count = len(corpus.steps[pairs[number][1]])
             columns["pair"] += [number] * count
             columns["step_row"] += range(count)
-            for name, values in zip(("peak_s", "score", "start_s", "end_s"), found, strict=True):
-                columns[name] += values[row, :count].tolist()
-    return _rows(columns, pairs, teacher_name, settings)
+            for name, value in zip(COLUMNS, values, strict=True):
+                columns[name] += value[row, :count].tolist()
+        matrices.add([pairs[number] for number in numbers], batch, found)
+    return _rows(columns, pairs, teacher.name, settings)
 
 
 def _rows(
     columns: dict[str, list[Any]], pairs: Sequence[Pair], teacher_name: str, settings: TrainingSettings
 ) -> pa.Table:
-    numbers, scores = columns.pop("pair"), np.array(columns["score"], np.float32)
-    gamma = float(np.quantile(scores, 1 - settings.keep_share)) if settings.keep_share else settings.gamma
-    kept, size = scores >= np.float32(gamma), len(scores)
+    numbers, sure = columns.pop("pair"), np.array(columns["confidence"], np.float32)
+    gamma = float(np.quantile(sure, 1 - settings.keep_share)) if settings.keep_share else settings.gamma
+    kept, size = sure >= np.float32(gamma), len(sure)
     return pa.table(
         {
             "video_id": [pairs[number][0] for number in numbers],
             "article_id": [pairs[number][1] for number in numbers],
             **columns,
             "kept": kept,
-            "reason": pa.array(np.where(kept, "score reaches gamma", "score below gamma")),
+            "reason": pa.array(np.where(kept, "confidence reaches gamma", "confidence below gamma")),
             "gamma": pa.array(np.full(size, gamma, np.float32)),
             "matrix": [settings.label_matrix] * size,
             "teacher": [teacher_name] * size,
@@ -113,14 +139,11 @@ def _rows(
 
 
 @torch.inference_mode()
-def _scores(teacher: Callable[[Batch], Alignment], batch: Batch, settings: TrainingSettings) -> tuple[Tensor, Tensor]:
+def ask(teacher: Teacher, batch: Batch) -> Alignment:
+    """A teacher's matrices of some videos; of one that is longer than its window, alone in its batch, in windows."""
     kind = batch.video_BTV.device.type
     with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind != "cpu"):
-        found = align_in_windows(teacher, batch, settings.max_seconds, settings.max_seconds // 4)
-    scores = found.fused_BST if settings.label_matrix == "F" else found.sv_BST
-    if scores is None:
-        raise ValueError("this teacher gives no scores of steps: it was not given any")
-    return scores, found.seconds_BT
+        return align_in_windows(teacher.align, batch, teacher.window_s, teacher.window_s // 4)
 
 
 def plan_by_seconds(lengths: Sequence[int], most_seconds: int) -> Iterator[list[int]]:

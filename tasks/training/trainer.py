@@ -7,13 +7,11 @@ checkpoints hold. So a training that was killed ends with the weights of one tha
 import json
 import logging
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -22,14 +20,14 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from storage import Store, fingerprint
+from tasks.job import Interrupted
 from tasks.training import checkpoints
 from tasks.training.batches import Example, count_batches, plan_batches, read_ahead
 from tasks.training.processes import Processes
+from tasks.training.progress import Meter, Position
 from tasks.training.settings import TrainingSettings
 
 LOG = logging.getLogger("vina.training")
-ROWS_PER_EPOCH = 20
-SAY_EVERY_S = 5.0
 
 
 class Losses(NamedTuple):
@@ -40,23 +38,10 @@ class Losses(NamedTuple):
     sv_B: Tensor | None
 
 
-class Interrupted(Exception):
-    """The process was asked to end; everything is saved."""
-
-
 class ReadExample(Protocol):
     """Makes the example of some videos in an epoch."""
 
     def __call__(self, video_ids: Sequence[str], epoch: int) -> Example: ...  # noqa: D102
-
-
-@dataclass
-class Position:
-    """Where a training is: `batch` batches of `epoch` are done."""
-
-    epoch: int = 0
-    batch: int = 0
-    step: int = 0
 
 
 class Trainer:
@@ -77,8 +62,9 @@ class Trainer:
         settings: TrainingSettings,
         configuration: Mapping[str, Any],
         processes: Processes,
+        state: Mapping[str, Any] | None,
     ) -> None:
-        """`configuration` is what the training's name stands for: a checkpoint of another one is refused."""
+        """`configuration` is what the training's name stands for; `state` is the checkpoint to go on from."""
         self.store, self.run_id, self.training, self.stage = store, run_id, training, stage
         self.model, self.objective, self.settings, self.processes = (
             model.to(processes.device),
@@ -101,56 +87,70 @@ class Trainer:
         self._pending: list[dict[str, Any]] = []
         self._wrapped: nn.Module = DistributedDataParallel(model) if processes.count > 1 else model
         torch.manual_seed(settings.seed + 1000 * processes.rank)
-        self._load()
+        if state is not None:
+            self._restore(state)
 
     def run(self, until_epoch: int, read: ReadExample, round_: int) -> None:
         """Train until so many epochs are done."""
         while self.position.epoch < until_epoch:
             self._epoch(read, round_)
-        self.save("last")
+        self.processes.wait()  # until the checkpoint is there for all
 
     def _epoch(self, read: ReadExample, round_: int) -> None:
         settings, position = self.settings, self.position
         plan = plan_batches(self.lengths, settings.batch_size, settings.seed, position.epoch)
-        mine = [_share([self.video_ids[number] for number in batch], self.processes) for batch in plan]
-        meter = _Meter(self, len(plan), round_)
+        mine = [
+            _share([self.video_ids[number] for number in batch], self.processes, settings.accumulate) for batch in plan
+        ]
+        meter = Meter(self.training, position, len(plan), self.total_steps)
         self._wrapped.train()
         left, epoch = list(zip(mine, plan, strict=True))[position.batch :], position.epoch
-        with _end_signals() as asked_to_end:
-            saved = time.monotonic()
-            examples = read_ahead(lambda item: read(item[0].video_ids, epoch), left)
-            for example, (share, everyone) in zip(examples, left, strict=True):
-                losses = self._step(example, share.weight / len(everyone))
-                position.batch, position.step = position.batch + 1, position.step + 1
-                meter.add(len(everyone), losses)
-                if asked_to_end.is_set():
-                    self.save("last")
-                    raise Interrupted(f"{self.training} is saved after {position.step} steps: run it again to go on")
-                if time.monotonic() - saved > 60 * settings.checkpoint_minutes:
-                    self.save("last")
-                    saved = time.monotonic()
+        saved = ready = time.monotonic()
+        parts = read_ahead(lambda item: [read(part, epoch) for part in item[0].parts], left)
+        for examples, (share, everyone) in zip(parts, left, strict=True):
+            waited_s = time.monotonic() - ready
+            losses = self._step(examples, share.weight / len(everyone))
+            asked = losses.new_tensor([self.processes.asked_to_end.is_set()])
+            *sums, ends = self.processes.total(torch.cat([losses, asked])).tolist()
+            position.batch, position.step = position.batch + 1, position.step + 1
+            if row := meter.add(len(everyone), sums, waited_s):
+                rate = self.learning_rate(position.step - 1)
+                self._pending.append(row | {"round": round_, "learning_rate": rate})
+            if ends:  # all processes agree on the step
+                self.save("last")
+                raise Interrupted(f"{self.training} is saved after {position.step} steps: run it again to go on")
+            if time.monotonic() - saved > 60 * settings.checkpoint_minutes:
+                self.save("last")
+                saved = time.monotonic()
+            ready = time.monotonic()
         self._write_log(position.epoch)
         position.epoch, position.batch = position.epoch + 1, 0
         self.save("last")
 
-    def _step(self, example: Example, weight: float) -> Tensor:
+    def _step(self, examples: Sequence[Example], weight: float) -> Tensor:
         """One step of the optimiser, in which each video has a weight; returns the losses: total, NV and SV."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(self.position.step)
         self.optimizer.zero_grad(set_to_none=True)
-        example = self._augmented(example.to(self.processes.device))
-        with torch.autocast(self._kind, dtype=self._half, enabled=self._is_mixed):
-            losses = self.objective(self._wrapped, example)
-        self._check(losses, example)
-        # DistributedDataParallel takes the mean over the processes.
-        self._scaler.scale(losses.total_B.sum() * weight * self.processes.count).backward()  # type: ignore[no-untyped-call]
-        nothing = torch.zeros_like(losses.total_B)
-        parts = [nothing if part is None else part.detach() for part in losses]
+        losses = [self._gradient(example, weight, example is examples[-1]) for example in examples]
         self._scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self._scaler.step(self.optimizer)
         self._scaler.update()
-        return self.processes.total(torch.stack(parts).sum(1) * weight)
+        return torch.stack(losses).sum(0) * weight
+
+    def _gradient(self, example: Example, weight: float, is_last: bool) -> Tensor:
+        """Add a part's gradient, which the processes share with the last one; returns the sums of its losses."""
+        example = self._augmented(example.to(self.processes.device))
+        wrapped = self._wrapped
+        with wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) and not is_last else nullcontext():
+            with torch.autocast(self._kind, dtype=self._half, enabled=self._is_mixed):
+                losses = self.objective(wrapped, example)
+            self._check(losses, example)
+            # DistributedDataParallel takes the mean over the processes.
+            self._scaler.scale(losses.total_B.sum() * weight * self.processes.count).backward()  # type: ignore[no-untyped-call]
+        nothing = torch.zeros_like(losses.total_B)
+        return torch.stack([nothing if part is None else part.detach() for part in losses]).sum(1)
 
     def _augmented(self, example: Example) -> Example:
         if not self.noise:
@@ -192,12 +192,8 @@ class Trainer:
             state["cuda_random"] = torch.cuda.get_rng_state()
         checkpoints.save(self.store, self.training, name, state)
 
-    def _load(self) -> None:
-        """Go on where the last checkpoint was made."""
-        state = checkpoints.load(self.store, self.training, "last")
-        if state is None:
-            return
-        checkpoints.check_configuration(state, self.configuration, checkpoints.key(self.training, "last"))
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Go on where a checkpoint was made."""
         self.model.load_state_dict(state["state"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._scaler.load_state_dict(state["scaler"])
@@ -208,10 +204,6 @@ class Trainer:
             if self._kind == "cuda" and "cuda_random" in state:
                 torch.cuda.set_rng_state(state["cuda_random"])
         LOG.info("%s goes on in epoch %d, step %d", self.training, self.position.epoch, self.position.step)
-
-    def add_row(self, row: dict[str, Any]) -> None:
-        """A row of `training_log`, written at the end of the epoch."""
-        self._pending.append(row)
 
     def _write_log(self, epoch: int) -> None:
         if not self.processes.is_first or not self._pending:
@@ -227,70 +219,13 @@ class Trainer:
 
 
 class _Share(NamedTuple):
-    """The videos of a batch that a process works on, and their weight: 0 if it only keeps the others company."""
+    """A process's videos of a batch, in parts; their weight is 0 if it only keeps the others company."""
 
-    video_ids: list[str]
+    parts: list[list[str]]
     weight: int
 
 
-def _share(video_ids: list[str], processes: Processes) -> _Share:
+def _share(video_ids: list[str], processes: Processes, num_parts: int) -> _Share:
     own = video_ids[processes.rank :: processes.count]
-    return _Share(own, 1) if own else _Share(video_ids[:1], 0)
-
-
-class _Meter:
-    """Means since the last row, rows for the log, and a line now and then."""
-
-    def __init__(self, trainer: Trainer, num_batches: int, round_: int) -> None:
-        self._trainer, self._round = trainer, round_
-        self._every = max(num_batches // ROWS_PER_EPOCH, 1)
-        self._begin = self._said = self._row = time.monotonic()
-        self._first_step = trainer.position.step
-        self._sums = torch.zeros(3)
-        self._batches = self._videos = self._all_videos = 0
-
-    def add(self, num_videos: int, losses: Tensor) -> None:
-        self._sums += losses.cpu()
-        self._batches, self._videos = self._batches + 1, self._videos + num_videos
-        self._all_videos += num_videos
-        now, position = time.monotonic(), self._trainer.position
-        if position.batch % self._every == 0:
-            total, nv, sv = (self._sums / self._batches).tolist()
-            self._trainer.add_row(
-                {
-                    "round": self._round,
-                    "epoch": position.epoch,
-                    "step": position.step,
-                    "loss": total,
-                    "loss_nv": nv,
-                    "loss_sv": sv,
-                    "learning_rate": self._trainer.learning_rate(position.step - 1),
-                    "videos_per_s": self._videos / max(now - self._row, 1e-9),
-                    "logged_at": datetime.now(UTC).isoformat(),
-                }
-            )
-            self._row, self._batches, self._videos, self._loss = now, 0, 0, total
-            self._sums = torch.zeros(3)
-        if now - self._said >= SAY_EVERY_S and self._trainer.processes.is_first and hasattr(self, "_loss"):
-            self._said = now
-            rate = (position.step - self._first_step) / (now - self._begin)
-            left = int((self._trainer.total_steps - position.step) / rate)
-            LOG.info(
-                "%s: epoch %d, loss %.3f, %.0f videos a second, %d min %d s left",
-                self._trainer.training, position.epoch, self._loss, self._all_videos / (now - self._begin),
-                left // 60, left % 60,
-            )  # fmt: skip
-
-
-@contextmanager
-def _end_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets while this lasts; in the main thread only, where Python allows it."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.set())
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    parts = [own[place::num_parts] for place in range(min(num_parts, len(own)))]
+    return _Share(parts, 1) if own else _Share([video_ids[:1]], 0)

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from tasks.features.backbones import read_checkpoint
-from tasks.features.joint_texts import DICTIONARY
+from tasks.features.joint_texts import DICTIONARY, read_dictionary
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings
 from vina_model.text import BagOfWords, WordTraining, train_word_vectors
@@ -28,7 +27,7 @@ def make_text_encoder(corpus: Corpus, settings: TrainingSettings) -> BagOfWords:
     if not path.is_file():
         raise ValueError(f"there are no word vectors at {path}: name a file, or `corpus` to train them on the corpus")
     if path.suffix in (".pth", ".pt"):
-        vocabulary = np.load(path.with_name(DICTIONARY), allow_pickle=False).tolist()
+        vocabulary = read_dictionary(path.with_name(DICTIONARY))
         state = {name: value for name, value in read_checkpoint(path).items() if name.startswith(TOWER)}
         return BagOfWords.from_milnce(state, vocabulary, TOWER, settings.word_dropout)
     if path.suffix not in WORD2VEC:

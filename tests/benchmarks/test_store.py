@@ -130,7 +130,7 @@ def label_shard(size: int, rng: np.random.Generator) -> pa.Table:
     peaks = rng.integers(0, 400, size)
     scores = rng.random(size, np.float32)
     kept = scores > 0.65
-    reasons = pa.DictionaryArray.from_arrays(pa.array(kept, pa.int8()), ["score below gamma", "score reaches gamma"])
+    reasons = np.where(kept, "confidence reaches gamma", "confidence below gamma")
     return pa.table(
         {
             "video_id": [f"video-{number:07d}" for number in np.sort(rng.integers(0, 370_000, size))],
@@ -141,7 +141,8 @@ def label_shard(size: int, rng: np.random.Generator) -> pa.Table:
             "start_s": (peaks - 2).astype(np.float32),
             "end_s": (peaks + 3).astype(np.float32),
             "kept": kept,
-            "reason": reasons.cast(pa.string()),
+            "reason": reasons,
+            "confidence": scores,
             "gamma": np.full(size, 0.65, np.float32),
             "matrix": ["SV"] * size,
             "teacher": ["tan-lc"] * size,

@@ -213,7 +213,10 @@ def test_keep_rate_by_round_and_task(labelled: Store) -> None:
 
 def test_why_labels_were_dropped(labelled: Store) -> None:
     rows = ask(labelled, "SELECT round, reason, labels FROM label_reasons WHERE round = 0")
-    assert [tuple(row.values()) for row in rows] == [(0, "score below gamma", 2), (0, "score reaches gamma", 1)]
+    assert [tuple(row.values()) for row in rows] == [
+        (0, "confidence below gamma", 2),
+        (0, "confidence reaches gamma", 1),
+    ]
 
 
 def test_best_and_worst_steps(labelled: Store) -> None:

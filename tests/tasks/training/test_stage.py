@@ -12,13 +12,15 @@ import pytest
 import torch
 
 from storage import Store
-from tasks.job import Job
+from tasks.job import Interrupted, Job
 from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
 from tasks.training.corpus import Corpus
+from tasks.training.curriculum import Curriculum
+from tasks.training.models import vina_objective
 from tasks.training.processes import Processes
-from tasks.training.stage import Curriculum, burn_in, rounds, vina_objective
-from tasks.training.trainer import Interrupted, Losses
+from tasks.training.stage import burn_in, rounds
+from tasks.training.trainer import Losses
 from tests.tasks.training.conftest import MakeJob
 
 ALONE = Processes(0, 1, "cpu")
@@ -57,7 +59,7 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
         for row in rows:
             assert 0 <= row["start_s"] <= row["peak_s"] < row["end_s"] <= work.corpus.num_seconds[row["video_id"]]
             assert row["kept"] == (row["score"] >= row["gamma"])
-            assert row["reason"] == ("score reaches gamma" if row["kept"] else "score below gamma")
+            assert row["reason"] == ("confidence reaches gamma" if row["kept"] else "confidence below gamma")
     log = work.store.table("training_log").snapshot().read().to_pylist()
     assert {(row["training"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
@@ -79,7 +81,7 @@ def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monk
             raise KeyboardInterrupt
         return vina_objective(model, example)
 
-    monkeypatch.setattr("tasks.training.stage.vina_objective", fails)
+    monkeypatch.setattr("tasks.training.curriculum.vina_objective", fails)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             train(broken)
@@ -137,7 +139,7 @@ def test_a_killed_training_ends_with_the_same_weights(job: MakeJob, signal_: sig
     _, said = process.communicate()
     assert process.returncode != 0
     if signal_ == signal.SIGTERM:
-        assert "is saved after" in said
+        assert "run it again to go on" in said
     train(killed)
     assert_same(weights(whole), weights(killed))
 
@@ -168,7 +170,7 @@ def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: p
         losses = torch.tensor([torch.nan if name == bad else 1.0 for name in example.video_ids], requires_grad=True)
         return Losses(losses, losses, None)
 
-    monkeypatch.setattr("tasks.training.stage.tan_objective", objective)
+    monkeypatch.setattr("tasks.training.curriculum.tan_objective", objective)
     with pytest.raises(ValueError, match=f"loss is not finite in epoch 0, step .*for the videos {bad}: look at"):
         burn_in(asked)
 
@@ -265,9 +267,9 @@ def _truth(corpus: Corpus, names: list[str]) -> dict[str, dict[int, tuple[float,
 def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     step = trainer.Trainer._step
 
-    def ended(self: trainer.Trainer, example: Example, weight: float) -> torch.Tensor:
+    def ended(self: trainer.Trainer, examples: list[Example], weight: float) -> torch.Tensor:
         os.kill(os.getpid(), signal.SIGTERM)
-        return step(self, example, weight)
+        return step(self, examples, weight)
 
     monkeypatch.setattr(trainer.Trainer, "_step", ended)
     with pytest.raises(Interrupted, match="is saved after 1 steps: run it again to go on"):

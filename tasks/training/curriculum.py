@@ -1,0 +1,183 @@
+"""A training's curriculum: TAN*, its labels, and a student that becomes its own teacher, each going on where it was."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from storage import Store, fingerprint
+from tasks.job import Job
+from tasks.training import checkpoints
+from tasks.training.batches import Example, Reader
+from tasks.training.corpus import Corpus
+from tasks.training.labels import Labels
+from tasks.training.models import published_teacher, tan_config, tan_objective, vina_config, vina_objective
+from tasks.training.processes import Processes
+from tasks.training.teachers import Teacher, label_corpus
+from tasks.training.trainer import Losses, Trainer
+from tasks.training.words import make_text_encoder
+from vina_model.tan import Tan, TanAligner
+from vina_model.text import BagOfWords
+from vina_model.tokenizer import Tokenizer
+from vina_model.vina import Vina
+
+CODE_VERSION = "1"
+ELSEWHERE = ("device", "checkpoint_minutes", "accumulate")
+"""Settings that change nothing in what is learnt."""
+OF_STUDENTS = (
+    "selection", "narrations", "steps", "step_positions", "separate_text_mlps", "epochs", "burn_in_epochs",
+    "refresh_epochs", "gamma", "keep_share", "confidence", "zeta", "label_matrix", "alignment_share", "tan",
+)  # fmt: skip
+"""Settings that TAN* does not know."""
+
+
+class NothingToTrain(ValueError):
+    """The store has no video to learn from."""
+
+
+class Curriculum:
+    """The trainings of one job, by name: equal settings on equal data are the same training."""
+
+    def __init__(self, job: Job, processes: Processes) -> None:
+        self.settings, self.processes, self.run_id = job.training, processes, job.run_id
+        self.store = Store(job.store)
+        self.corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
+        if not self.corpus.paired:
+            raise NothingToTrain(
+                f"no video with {self.settings.backbone} features is paired with an article (selection "
+                f"{self.settings.selection}): run the stages `features` and `pairing` first"
+            )
+        known = {name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE}
+        tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
+        inputs = {"corpus": self.corpus.version}
+        self.tan_name = f"tan@{fingerprint(tan, inputs, CODE_VERSION)[:8]}"
+        self.name = f"vina@{fingerprint(known, inputs, CODE_VERSION)[:8]}"
+        self._configurations = {self.tan_name: tan, self.name: known}
+
+    def train_tan(self) -> TanAligner:
+        """TAN*, on narrations alone."""
+        settings = self.settings
+        state = self._checkpoint(self.tan_name)
+        model = self._tan(state)
+        trainer = self._trainer(self.tan_name, "tan", model, tan_objective, settings.tan_epochs, state)
+        reader = Reader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed)
+        trainer.run(settings.tan_epochs, reader, round_=0)
+        return model.eval()
+
+    def first_teacher(self) -> Teacher:
+        """Whose labels are round 0: TAN*, or a published TAN."""
+        if self.settings.tan != "train":
+            return published_teacher(Path(self.settings.tan), self.processes.device)
+        return self.teacher_of(self.tan_name, self.train_tan())
+
+    def train_student(self, until_epoch: int) -> Vina:
+        """Go on to an epoch; each refresh makes the labels of the next round."""
+        settings = self.settings
+        state = self._checkpoint(self.name)
+        model = self._student(state)
+        trainer = self._trainer(self.name, "vina", model, vina_objective, settings.epochs, state)
+        for round_, end in self.rounds():
+            end = min(end, until_epoch)
+            if trainer.position.epoch >= end:
+                continue
+            if round_:
+                if trainer.position.batch == 0 and trainer.position.epoch == self._begin(round_):
+                    trainer.save(f"teacher-{round_}")
+                self.processes.wait()
+                self.label(round_, self.teacher(round_))
+            labels = Labels(self.store, self.name, round_)
+            reader = Reader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed, labels)
+            trainer.run(end, reader, round_)
+        return model.eval()
+
+    def trained(self) -> Iterator[tuple[str, str, Teacher]]:
+        """The models that are trained to their end: the training, the method, the model."""
+        state = self._checkpoint(self.tan_name)
+        if state is not None and state["position"]["epoch"] == self.settings.tan_epochs:
+            method = "tan-pe-lc" if self.settings.tan_text_positions else "tan-lc"
+            yield self.tan_name, method, self.teacher_of(self.tan_name, self._tan(state))
+        state = self._checkpoint(self.name)
+        if state is not None and state["position"]["epoch"] == self.settings.epochs:
+            yield self.name, "vina", self.teacher_of(self.name, self._student(state))
+
+    def teacher(self, round_: int) -> Teacher:
+        """The student as it was when a round began."""
+        name = f"teacher-{round_}"
+        state = self._checkpoint(self.name, name)
+        if state is None:
+            raise ValueError(f"the teacher of round {round_} of {self.name} is gone: train it anew")
+        with torch.random.fork_rng(devices=[]):  # a student that goes on must not draw other numbers for it
+            return self.teacher_of(f"{self.name}/{name}", self._student(state))
+
+    def teacher_of(self, name: str, model: nn.Module) -> Teacher:
+        """A model of this training, to be asked."""
+        return Teacher(name, model.to(self.processes.device).eval(), _tokenizer(model), self.settings.max_seconds)
+
+    def _checkpoint(self, training: str, name: str = "last") -> dict[str, Any] | None:
+        """None if there is none; one of another configuration is refused."""
+        state = checkpoints.load(self.store, training, name)
+        if state is not None:
+            checkpoints.check_configuration(state, self._configurations[training], checkpoints.key(training, name))
+        return state
+
+    def _tan(self, state: dict[str, Any] | None) -> TanAligner:
+        """New, or as in a checkpoint."""
+        text = self._text(state)  # which seeds torch, so it comes first
+        model = TanAligner(Tan(tan_config(self.settings, self.corpus.video_width)), text)
+        if state is not None:
+            model.load_state_dict(state["state"])
+        return model
+
+    def _student(self, state: dict[str, Any] | None) -> Vina:
+        """New, or as in a checkpoint."""
+        model = Vina(vina_config(self.settings, self.corpus.video_width), self._text(state))
+        if state is not None:
+            model.load_state_dict(state["state"])
+        return model
+
+    def _text(self, state: dict[str, Any] | None) -> BagOfWords:
+        torch.manual_seed(self.settings.seed)
+        if state is not None:
+            return BagOfWords.from_state(state["state"], "text.", self.settings.word_dropout)
+        return make_text_encoder(self.corpus, self.settings)
+
+    def rounds(self) -> list[tuple[int, int]]:
+        """Each round of labels, and the epoch it ends with."""
+        settings = self.settings
+        if not settings.refresh_epochs:
+            return [(0, settings.epochs)]
+        ends = [*range(settings.burn_in_epochs, settings.epochs, settings.refresh_epochs), settings.epochs]
+        return list(enumerate(ends))
+
+    def _begin(self, round_: int) -> int:
+        return self.rounds()[round_ - 1][1]
+
+    def label(self, round_: int, teacher: Teacher) -> None:
+        """The labels of a round."""
+        label_corpus(self.store, self.run_id, self.name, round_, teacher, self.corpus, self.settings, self.processes)
+
+    def _trainer(
+        self,
+        training: str,
+        stage: str,
+        model: nn.Module,
+        objective: Callable[[nn.Module, Example], Losses],
+        num_epochs: int,
+        state: dict[str, Any] | None,
+    ) -> Trainer:
+        video_ids = self.corpus.narrated if stage == "tan" else self.corpus.paired
+        lengths = [min(self.corpus.num_seconds[name], self.settings.max_seconds) for name in video_ids]
+        noise = self.settings.feature_noise * self.corpus.feature_scale if self.settings.feature_noise else 0.0
+        return Trainer(
+            self.store, self.run_id, training, stage, model, objective, video_ids, lengths, num_epochs, noise,
+            self.settings, self._configurations[training], self.processes, state,
+        )  # fmt: skip
+
+
+def _tokenizer(model: nn.Module) -> Tokenizer:
+    text = model.text
+    assert isinstance(text, BagOfWords)
+    return text.tokenizer

@@ -1,0 +1,79 @@
+"""The models of a training by its settings, and what each is asked to learn."""
+
+import hashlib
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tasks.features.backbones import read_checkpoint
+from tasks.features.joint_texts import DICTIONARY, read_dictionary
+from tasks.training.batches import Example
+from tasks.training.settings import TrainingSettings
+from tasks.training.teachers import Teacher
+from tasks.training.trainer import Losses
+from vina_model.objective import alignment_loss
+from vina_model.tan import PUBLISHED_WINDOW_S, TanAligner, TanConfig, load_published
+from vina_model.tokenizer import Tokenizer
+from vina_model.vina import VinaConfig
+
+
+def published_teacher(path: Path, device: str) -> Teacher:
+    """A published TAN, by its file; its windows are slid over the video."""
+    if not path.is_file():
+        raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
+    tan = load_published(read_checkpoint(path)).to(device)
+    with path.open("rb") as file:
+        name = f"{path.name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
+    tokenizer = Tokenizer(read_dictionary(path.with_name(DICTIONARY)))
+    return Teacher(name, TanAligner(tan, tan.embed), tokenizer, PUBLISHED_WINDOW_S)
+
+
+def tan_config(settings: TrainingSettings, video_width: int) -> TanConfig:
+    """TAN* of the size asked for."""
+    return TanConfig(
+        video_width=video_width,
+        text_width=settings.text_width,
+        width=settings.width,
+        layers=settings.layers,
+        heads=settings.heads,
+        max_tokens=max(settings.max_seconds, 512),
+        text_positions=settings.tan_text_positions,
+        dropout=settings.dropout,
+    )
+
+
+def vina_config(settings: TrainingSettings, video_width: int) -> VinaConfig:
+    """VINA of the size and with the parts asked for."""
+    return VinaConfig(
+        video_width=video_width,
+        width=settings.width,
+        layers=settings.layers,
+        heads=settings.heads,
+        max_seconds=settings.max_seconds,
+        narrations=settings.narrations,
+        steps=settings.steps,
+        step_positions=settings.step_positions,
+        separate_text_mlps=settings.separate_text_mlps,
+        dropout=settings.dropout,
+    )
+
+
+def tan_objective(model: nn.Module, example: Example) -> Losses:
+    """The narrations' times, asked of every layer."""
+    found = model(example.batch)
+    seconds = example.batch.mask_BT
+    layers = [*found.earlier_nv, found.nv_BNT]
+    nv_B = torch.stack([alignment_loss(layer, example.narration_positives, seconds) for layer in layers]).mean(0)
+    return Losses(nv_B, nv_B, None)
+
+
+def vina_objective(model: nn.Module, example: Example) -> Losses:
+    """The narrations' times and the steps' pseudo-labels, as far as the model has both."""
+    found, seconds = model(example.batch), example.batch.mask_BT
+    nv_B = sv_B = None
+    if found.nv_BNT is not None:
+        nv_B = alignment_loss(found.nv_BNT, example.narration_positives, seconds)
+    if found.sv_BST is not None and example.step_positives is not None:
+        sv_B = alignment_loss(found.sv_BST, example.step_positives, seconds)
+    return Losses(sum(part for part in (nv_B, sv_B) if part is not None), nv_B, sv_B)  # type: ignore[arg-type]

@@ -1,0 +1,74 @@
+"""How a training goes: where it is, rows for `training_log`, and a line now and then."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+LOG = logging.getLogger("vina.training")
+ROWS_PER_EPOCH = 20
+SAY_EVERY_S = 5.0
+
+
+@dataclass
+class Position:
+    """Where a training is: `batch` batches of `epoch` are done."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+
+
+class Meter:
+    """Means since the last row, and a line now and then."""
+
+    def __init__(self, training: str, position: Position, num_batches: int, total_steps: int) -> None:
+        self._training, self._position, self._total_steps = training, position, total_steps
+        self._every = max(num_batches // ROWS_PER_EPOCH, 1)
+        self._begin = self._said = self._row = time.monotonic()
+        self._first_step, self._all_videos = position.step, 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sums, self._batches, self._videos, self._waited_s = [0.0, 0.0, 0.0], 0, 0, 0.0
+
+    def add(self, num_videos: int, losses: Sequence[float], waited_s: float) -> dict[str, Any] | None:
+        """A batch is done: its losses (total, NV, SV), and how long it was waited for. A row if one is due."""
+        self._sums = [before + now for before, now in zip(self._sums, losses, strict=True)]
+        self._batches, self._videos, self._waited_s = (
+            self._batches + 1,
+            self._videos + num_videos,
+            self._waited_s + waited_s,
+        )
+        self._all_videos += num_videos
+        now, position = time.monotonic(), self._position
+        if position.batch % self._every:
+            return None
+        total, nv, sv = (value / self._batches for value in self._sums)
+        seconds = max(now - self._row, 1e-9)
+        row = {
+            "epoch": position.epoch,
+            "step": position.step,
+            "loss": total,
+            "loss_nv": nv,
+            "loss_sv": sv,
+            "videos_per_s": self._videos / seconds,
+            "waiting_percent": 100 * self._waited_s / seconds,
+            "logged_at": datetime.now(UTC).isoformat(),
+        }
+        self._row = now
+        self._clear()
+        if now - self._said >= SAY_EVERY_S:
+            self._said = now
+            self._say(total, now - self._begin)
+        return row
+
+    def _say(self, loss: float, seconds: float) -> None:
+        rate = (self._position.step - self._first_step) / seconds
+        left = int((self._total_steps - self._position.step) / rate)
+        LOG.info(
+            "%s: epoch %d, loss %.3f, %.0f videos a second, %d min %d s left",
+            self._training, self._position.epoch, loss, self._all_videos / seconds, left // 60, left % 60,
+        )  # fmt: skip
