@@ -211,6 +211,21 @@ def test_keep_rate_by_round_and_task(labelled: Store) -> None:
     ]  # fmt: skip
 
 
+def test_how_good_labels_are_where_truth_is_known(labelled: Store) -> None:
+    seen = [("v1", "Peel", 2.5, 3.2), ("v1", "Peel", 20.0, 25.0), ("v2", "Fry", 2.1, 9.0)]
+    rows = [
+        {"video_id": video, "split": "train", "task_id": "7", "step_id": text, "text": text, "start_s": start,
+         "end_s": end, "alignable": True}
+        for video, text, start, end in seen
+    ]  # fmt: skip
+    table = labelled.table("annotations")
+    found = pa.Table.from_pylist(rows, schema=table.schema.files)
+    table.commit(found, {"benchmark": "htstep"}, "0", fingerprint="f", run_id="run-1")
+    answers = [tuple(row.values())[1:] for row in ask(labelled, "FROM label_precision")]
+    # Round 0: Peel's peak is right and kept; Cut is not shown; Fry's peak comes too early and is dropped.
+    assert answers == [(0, 3, 33.3, 100.0, 100.0, 50.0), (1, 3, 66.7, 50.0, 50.0, 50.0)]
+
+
 def test_why_labels_were_dropped(labelled: Store) -> None:
     rows = ask(labelled, "SELECT round, reason, labels FROM label_reasons WHERE round = 0")
     assert [tuple(row.values()) for row in rows] == [

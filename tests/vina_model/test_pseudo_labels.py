@@ -1,5 +1,6 @@
 """Candidate segments, vectorised, against the plain loop of SPEC section 3."""
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from vina_model.alignment import mask_of
-from vina_model.pseudo_labels import ZETA, candidate_segments
+from vina_model.objective import ETA
+from vina_model.pseudo_labels import ZETA, candidate_segments, mutual_confidence
 
 
 def plain_segment(row: Sequence[float], zeta: float) -> tuple[int, float, int, int]:
@@ -85,3 +87,34 @@ def test_the_scores_given_are_left_as_they_were() -> None:
     before_BST = scores_BST.clone()
     candidate_segments(scores_BST, mask_of(torch.tensor([4, 2]), 4))
     assert torch.equal(scores_BST, before_BST)
+
+
+def plain_confidence(rows: list[list[float]], step: int) -> float:
+    """The share of the step's seconds that its segment has, times the share of the peak's steps that it has."""
+    peak, _, start, end = plain_segment(rows[step], ZETA)
+    seconds = [math.exp(score / ETA) for score in rows[step]]
+    steps = [math.exp(row[peak] / ETA) for row in rows]
+    return sum(seconds[start:end]) / sum(seconds) * steps[step] / sum(steps)
+
+
+@given(matrices(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_mutual_confidence_is_that_of_a_plain_loop(case: tuple[Tensor, list[int]], data: st.DataObject) -> None:
+    scores_BST, lengths = case
+    counts = [data.draw(st.integers(0, scores_BST.shape[1])) for _ in lengths]
+    seconds_BT = mask_of(torch.tensor(lengths), scores_BST.shape[2])
+    steps_BS = mask_of(torch.tensor(counts), scores_BST.shape[1])
+    found = mutual_confidence(scores_BST, seconds_BT, steps_BS, candidate_segments(scores_BST, seconds_BT))
+    for video, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+        rows = scores_BST[video, :count, :length].tolist()
+        plain = [plain_confidence(rows, step) for step in range(count)]
+        assert found[video, :count].tolist() == pytest.approx(plain, rel=1e-4, abs=1e-7)
+    assert found.isfinite().all()
+
+
+def test_a_step_that_is_not_shown_is_not_sure_of_another_ones_seconds() -> None:
+    shown, absent = [0.1, 0.1, 0.9, 0.9, 0.1], [0.1, 0.1, 0.6, 0.6, 0.1]
+    scores_BST = torch.tensor([[shown, absent]])
+    everything = torch.ones(1, 5, dtype=torch.bool), torch.ones(1, 2, dtype=torch.bool)
+    found = mutual_confidence(scores_BST, *everything, candidate_segments(scores_BST, everything[0]))
+    assert found[0, 0] > 0.95 and found[0, 1] < 0.05

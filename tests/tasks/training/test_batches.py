@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from storage import Store
 from tasks.training.batches import Reader, count_batches, plan_batches, read_ahead
 from tasks.training.corpus import Corpus
-from tests.tasks.training.conftest import TINY, MakeJob
+from tests.tasks.conftest import TINY, MakeJob
 from vina_model.tokenizer import Tokenizer
 
 WORDS = Tokenizer(["the", "a", "and"], expected_words=3)

@@ -1,10 +1,12 @@
 """The curriculum: labels of every round, checkpoints that go on, processes that share the work, errors with names."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from tasks.training.models import vina_objective
 from tasks.training.processes import Processes
 from tasks.training.stage import burn_in, rounds
 from tasks.training.trainer import Losses
-from tests.tasks.training.conftest import MakeJob
+from tests.tasks.conftest import MakeJob
 
 ALONE = Processes(0, 1, "cpu")
 
@@ -111,9 +113,6 @@ rounds(job)
 
 
 def command(job: Job, *arguments: str) -> list[str]:
-    import json
-    from dataclasses import asdict
-
     return ["-c", COMMAND, json.dumps(asdict(job)), *arguments]
 
 
@@ -145,14 +144,15 @@ def test_a_killed_training_ends_with_the_same_weights(job: MakeJob, signal_: sig
 
 
 def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
+    """torchrun on the command itself, which also accumulates."""
     plain = {"dropout": 0.0, "word_dropout": 0.0, "feature_noise": 0.0}
-    alone, shared = job("alone", **plain), job("shared", **plain)
+    alone, shared = job("alone", **plain), job("shared", accumulate=2, **plain)
     work = train(alone)
-    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0", "--standalone"]
-    script = Path(shared.store).parent / "script.py"
-    script.write_text(COMMAND)
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[3])}
-    subprocess.run([sys.executable, *launch, str(script), command(shared)[2]], check=True, env=environment)
+    changes = [f"--set={name}={str(value).lower()}" for name, value in asdict(shared.training).items() if value != ""]
+    changes = [change.replace("=sv", "=SV") for change in changes]
+    command = ["-m", "flows.cli", "run", "--store", shared.store, "--stages", "burn-in,rounds", *changes]
+    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    subprocess.run([sys.executable, *launch, *command], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
     def losses(store: str) -> list[float]:
         rows = Store(store).table("training_log").snapshot().where(training=work.name).read().to_pylist()
@@ -160,6 +160,10 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
 
     assert len(losses(alone.store)) == 16
     np.testing.assert_allclose(losses(shared.store), losses(alone.store), atol=1e-3)
+    (run,) = Store(shared.store).table("runs").snapshot().read().to_pylist()
+    assert run["state"] == "completed"
+    labels = Store(shared.store).table("pseudo_labels").snapshot()
+    assert {shard.written_by for shard in labels.shards} == {run["run_id"]}
 
 
 def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

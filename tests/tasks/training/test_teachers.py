@@ -1,0 +1,118 @@
+"""What teachers leave behind: labels by the confidence asked for, and the matrices they were read from."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from storage import Store
+from tasks.demo_world.files import BACKBONE, write_world
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.script import World
+from tasks.importers.sources import import_corpus
+from tasks.job import Interrupted, Job
+from tasks.training.corpus import Corpus
+from tasks.training.curriculum import Curriculum
+from tasks.training.matrices import in_sample
+from tasks.training.models import published_teacher
+from tasks.training.processes import Processes, alone
+from tasks.training.stage import burn_in, rounds
+from tasks.training.teachers import ask, read_pairs
+from tests.tasks.conftest import MakeJob
+from tests.vina_model.golden import vocabulary
+from vina_model.tan import PublishedTan
+
+
+def labels(store: Store, training: str, round_: int) -> list[dict[str, object]]:
+    rows = store.table("pseudo_labels").snapshot().where(training=training, round=round_).read().to_pylist()
+    return sorted(rows, key=lambda row: (row["video_id"], row["article_id"], row["step_row"]))
+
+
+def test_the_matrices_of_all_videos_are_those_that_labels_were_read_from(job: MakeJob) -> None:
+    asked = job(alignment_share=1.0, label_matrix="F")
+    burn_in(asked)
+    rounds(asked)
+    work = Curriculum(asked, alone("cpu"))
+    kept = work.store.table("alignments").snapshot()
+    assert {shard.constants["matrix"] for shard in kept.where(round=0).shards} == {"SV", "NV"}, "TAN* knows no more"
+    assert {shard.constants["matrix"] for shard in kept.where(round=1).shards} == {"SV", "NV", "SN", "SNV", "F"}
+    fused = {
+        (row["video_id"], row["article_id"], row["text_row"]): row["scores"]
+        for row in kept.where(round=1, matrix="F").read().to_pylist()
+    }
+    found = labels(work.store, work.name, 1)
+    assert len(fused) == len(found)
+    for row in found:
+        scores = fused[row["video_id"], row["article_id"], row["step_row"]]
+        assert len(scores) == work.corpus.num_seconds[str(row["video_id"])]
+        assert (int(np.argmax(scores)), max(scores)) == (row["peak_s"], row["score"])
+    told = kept.where(round=1, matrix="NV").read(["video_id"])["video_id"].to_pylist()
+    assert all(told.count(name) == len(work.corpus.narrations(name).texts) for name in set(told))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_sample_is_kept_and_the_same_in_every_round(job: MakeJob, share: float) -> None:
+    asked = job(alignment_share=share)
+    burn_in(asked)
+    rounds(asked)
+    work = Curriculum(asked, alone("cpu"))
+    chosen = {name for name in work.corpus.paired if in_sample(name, share)}
+    assert (0 < len(chosen) < len(work.corpus.paired)) == bool(share)
+    kept = work.store.table("alignments").snapshot()
+    for round_ in (0, 1, 2) if share else ():
+        assert set(kept.where(round=round_).read(["video_id"])["video_id"].to_pylist()) == chosen
+    assert bool(kept.shards) == bool(share)
+
+
+def test_mutual_confidence_decides_where_it_is_asked_for(job: MakeJob) -> None:
+    for confidence in ("peak", "mutual"):
+        asked = job(confidence, confidence=confidence, keep_share=0.0, gamma=0.3)
+        burn_in(asked)
+        work = Curriculum(asked, alone("cpu"))
+        rows = labels(work.store, work.name, 0)
+        assert all(row["kept"] == (row["confidence"] >= row["gamma"]) for row in rows)
+        assert all(row["confidence"] == row["score"] for row in rows) == (confidence == "peak")
+        assert 0 < sum(bool(row["kept"]) for row in rows) < len(rows)
+
+
+def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob) -> None:
+    asked = job()
+    processes = Processes(0, 1, "cpu")
+    work = Curriculum(asked, processes)
+    teacher = work.first_teacher()
+    processes.asked_to_end.set()
+    with pytest.raises(Interrupted, match="round 0: 32 pairs are labelled: run it again to go on"):
+        work.label(0, teacher)
+    assert labels(work.store, work.name, 0)
+
+
+def test_a_published_tan_labels_the_burn_in(tmp_path: Path) -> None:
+    """Its windows are slid over the video, and their scores averaged."""
+    knobs = Knobs(num_videos=3, num_tasks=1, num_rendered=0, missing_share=0.0, feature_width=1024)
+    write_world(World(knobs, 0), tmp_path / "corpus")
+    store = Store(tmp_path / "store")
+    import_corpus(Job(store.uri, "import", str(tmp_path / "corpus")))
+    torch.manual_seed(0)
+    torch.save(
+        {"state_dict": {f"online.{k}": v for k, v in PublishedTan().state_dict().items()}}, tmp_path / "t.pth.tar"
+    )
+    with pytest.raises(ValueError, match=r"s3d_dict.npy cannot be read as an array of words"):
+        published_teacher(tmp_path / "t.pth.tar", "cpu")
+    np.save(tmp_path / "s3d_dict.npy", np.array(vocabulary()))
+    teacher = published_teacher(tmp_path / "t.pth.tar", "cpu")
+    assert teacher.name.startswith("t.pth.tar@") and teacher.window_s == 64
+    corpus = Corpus(store, BACKBONE, "metadata")
+    video = max(corpus.num_seconds, key=lambda name: corpus.num_seconds[name])
+    length = corpus.num_seconds[video]
+    assert length > 64
+    (article,) = [name for name in corpus.steps if name.startswith("wikihow/")]
+    batch = read_pairs([(video, article)], corpus, teacher.tokenizer)
+    found = ask(teacher, batch).sv_BST
+    with torch.inference_mode():
+        first, last = (teacher.align(batch.between(begin, begin + 64)).sv_BST for begin in (0, length - 64))
+    assert found is not None and first is not None and last is not None
+    assert torch.allclose(found[:, :, :40], first[:, :, :40])
+    assert torch.allclose(found[:, :, -1], last[:, :, -1])
+    with pytest.raises(ValueError, match="there is no TAN at nowhere: name a published checkpoint, or `train`"):
+        published_teacher(Path("nowhere"), "cpu")
