@@ -1,5 +1,6 @@
 """The processes of a training: one, or those that torchrun started, with their devices; and whether they are to end."""
 
+import atexit
 import os
 import signal
 import threading
@@ -53,16 +54,12 @@ def joined(device: str | None) -> Iterator[Processes]:
     if chosen == "cuda" and count > 1:
         chosen = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(chosen)
-    if count == 1:
-        with _end_signals() as asked_to_end:
-            yield Processes(0, 1, chosen, asked_to_end)
-        return
-    distributed.init_process_group("nccl" if chosen.startswith("cuda") else "gloo")
-    try:
-        with _end_signals() as asked_to_end:
-            yield Processes(rank, count, chosen, asked_to_end)
-    finally:
-        distributed.destroy_process_group()
+    if count > 1 and not distributed.is_initialized():
+        # Once a process: a group that is made again would meet what the first one left behind.
+        distributed.init_process_group("nccl" if chosen.startswith("cuda") else "gloo")
+        atexit.register(distributed.destroy_process_group)
+    with _end_signals() as asked_to_end:
+        yield Processes(rank, count, chosen, asked_to_end)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def test_a_killed_training_ends_with_the_same_weights(job: MakeJob, signal_: sig
     process = subprocess.Popen([sys.executable, *command(killed, "0.1")], stderr=subprocess.PIPE, text=True)
     wait_for_steps(killed, 3)
     process.send_signal(signal_)
-    _, said = process.communicate()
+    _, said = process.communicate(timeout=120)
     assert process.returncode != 0
     if signal_ == signal.SIGTERM:
         assert "run it again to go on" in said
@@ -152,7 +152,8 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     changes = [change.replace("=sv", "=SV") for change in changes]
     command = ["-m", "flows.cli", "run", "--store", shared.store, "--stages", "burn-in,rounds", *changes]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    subprocess.run([sys.executable, *launch, *command], check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, *launch, *command], check=True, env=environment, timeout=300)
 
     def losses(store: str) -> list[float]:
         rows = Store(store).table("training_log").snapshot().where(training=work.name).read().to_pylist()
@@ -227,7 +228,8 @@ def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
     work.corpus.__dict__["paired"] = names
     rows = [
         {"video_id": name, "article_id": work.corpus.articles[name][0], "step_row": step, "peak_s": int(start),
-         "score": 1.0, "start_s": start, "end_s": end, "kept": True, "reason": "truth", "gamma": 0.0, "matrix": "SV",
+         "score": 1.0, "start_s": start, "end_s": end, "kept": True, "reason": "truth", "confidence": 1.0,
+         "gamma": 0.0, "matrix": "SV",
          "teacher": "truth"}
         for name in names for step, (start, end) in truth[name].items()
     ]  # fmt: skip
