@@ -1,4 +1,4 @@
-"""Training against the machine's matrix product and a plain version; labelling against a loop; waiting for the reader."""
+"""Training against the matrix product and a plain version; labelling against a loop; waiting for the reader."""
 
 import os
 
