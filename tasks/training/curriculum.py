@@ -14,7 +14,14 @@ from tasks.training import checkpoints
 from tasks.training.batches import Example, Reader
 from tasks.training.corpus import Corpus
 from tasks.training.labels import Labels
-from tasks.training.models import published_teacher, tan_config, tan_objective, vina_config, vina_objective
+from tasks.training.models import (
+    published_teacher,
+    steps_as_narrations,
+    tan_config,
+    tan_objective,
+    vina_config,
+    vina_objective,
+)
 from tasks.training.processes import Processes
 from tasks.training.teachers import Teacher, label_corpus
 from tasks.training.trainer import Losses, Trainer
@@ -114,7 +121,9 @@ class Curriculum:
 
     def teacher_of(self, name: str, model: nn.Module) -> Teacher:
         """A model of this training, to be asked."""
-        return Teacher(name, model.to(self.processes.device).eval(), _tokenizer(model), self.settings.max_seconds)
+        model.to(self.processes.device).eval()
+        align = steps_as_narrations(model) if isinstance(model, Vina) and not self.settings.steps else model
+        return Teacher(name, align, _tokenizer(model), self.settings.max_seconds)
 
     def _checkpoint(self, training: str, name: str = "last") -> dict[str, Any] | None:
         """None if there is none; one of another configuration is refused."""

@@ -1,6 +1,8 @@
 """The models of a training by its settings, and what each is asked to learn."""
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,6 +14,8 @@ from tasks.training.batches import Example
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Teacher
 from tasks.training.trainer import Losses
+from vina_model.alignment import Alignment
+from vina_model.batch import Batch
 from vina_model.objective import alignment_loss
 from vina_model.tan import PUBLISHED_WINDOW_S, TanAligner, TanConfig, load_published
 from vina_model.tokenizer import Tokenizer
@@ -27,6 +31,15 @@ def published_teacher(path: Path, device: str) -> Teacher:
         name = f"{path.name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
     tokenizer = Tokenizer(read_dictionary(path.with_name(DICTIONARY)))
     return Teacher(name, TanAligner(tan, tan.embed), tokenizer, PUBLISHED_WINDOW_S)
+
+
+def steps_as_narrations(model: nn.Module) -> Callable[[Batch], Alignment]:
+    """A student without a place for steps aligns them as if they were narrations, as TAN does."""
+
+    def align(batch: Batch) -> Alignment:
+        return replace(model(batch), sv_BST=model(replace(batch, narrations=batch.steps, steps=None)).nv_BNT)
+
+    return align
 
 
 def tan_config(settings: TrainingSettings, video_width: int) -> TanConfig:

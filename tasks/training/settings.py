@@ -1,5 +1,6 @@
 """The settings of the training stages, and two presets: the paper's numbers, and minutes on two cores."""
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ class TrainingSettings:
     """Standard deviation of the noise that is added to features in training, in units of theirs."""
     narrations: bool = True
     steps: bool = True
+    """What goes into the student beside the video; without steps it aligns them as if they were narrations."""
     step_positions: bool = True
     separate_text_mlps: bool = True
     tan_text_positions: bool = False
@@ -70,9 +72,36 @@ class TrainingSettings:
     checkpoint_minutes: float = 10.0
 
     def __post_init__(self) -> None:
-        for name, choices in (("label_matrix", ("SV", "F")), ("confidence", ("peak", "mutual"))):
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(f"setting {name} is {getattr(self, name)!r}: choose {' or '.join(choices)}")
+        for (low, high), names in LIMITS.items():
+            for name in names.split():
+                if not low <= getattr(self, name) <= high:  # also false for NaN
+                    raise ValueError(f"setting {name} is {getattr(self, name)}; it goes from {low} to {high}")
+        if self.width % self.heads:
+            raise ValueError(f"setting width is {self.width}: choose a multiple of heads, {self.heads}")
+        if self.burn_in_epochs > self.epochs:
+            raise ValueError(f"setting burn_in_epochs is {self.burn_in_epochs}, more than all epochs, {self.epochs}")
+        if not (self.narrations or self.steps):
+            raise ValueError("settings narrations and steps are both false: there is nothing to learn")
+
+
+CHOICES = {
+    "label_matrix": ("SV", "F"),
+    "confidence": ("peak", "mutual"),
+    "selection": ("metadata", "top1", "random_top5"),
+}
+LIMITS = {
+    (1, math.inf): "word_width hidden_width text_width width layers heads tan_epochs epochs burn_in_epochs batch_size "
+    "accumulate",
+    (4, math.inf): "max_seconds",
+    (0, math.inf): "refresh_epochs warmup_steps seed feature_noise weight_decay checkpoint_minutes",
+    (0, 1): "keep_share alignment_share zeta",
+    (0, 0.99): "dropout word_dropout",
+    (-1, 1): "gamma",
+    (1e-12, math.inf): "learning_rate clip",
+}
 
 
 PRESETS = {

@@ -74,3 +74,12 @@ def test_without_a_model_the_rules_are_measured(job: MakeJob) -> None:
 
 def test_without_videos_there_is_nothing_to_evaluate(tmp_path: object) -> None:
     assert "is paired with an article" in evaluate(Job(f"{tmp_path}/store", "run-1"))
+
+
+@pytest.mark.parametrize("switch", ["steps", "narrations"])
+def test_a_student_without_some_input_is_trained_and_measured(job: MakeJob, switch: str) -> None:
+    asked = job(**{switch: False}, tan_epochs=1, epochs=2, burn_in_epochs=1)
+    burn_in(asked)
+    rounds(asked)
+    evaluate(asked)
+    assert set(metrics(Store(asked.store))) == {"chance", "evenly spread", "tan-lc", "vina"}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from storage import Store
 from tasks.training.batches import Reader, count_batches, plan_batches, read_ahead
 from tasks.training.corpus import Corpus
+from tasks.training.labels import Labels
 from tests.tasks.conftest import TINY, MakeJob
 from vina_model.tokenizer import Tokenizer
 
@@ -74,3 +75,24 @@ def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     assert len(corpus.paired) == 32 and len(corpus.held_out) == 8
     assert not corpus.held_out & {*corpus.paired, *corpus.narrated}
+
+
+def test_of_several_articles_another_one_is_drawn_each_time(job: MakeJob) -> None:
+    corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
+    name = corpus.paired[0]
+    articles = sorted(article for article in corpus.steps if article.startswith("wikihow/"))
+    corpus.articles = {name: [*articles, "an article without steps"]}
+    read = Reader(corpus, WORDS, 128, 0, NoLabels())
+    drawn = [read([name], epoch).batch.steps for epoch in range(40)]
+    counts = {int(steps.counts_B[0]) for steps in drawn if steps is not None}
+    assert counts == {len(corpus.steps[article]) for article in articles} and len(counts) > 1
+    again = read([name], 7).batch.steps
+    assert again is not None and drawn[7] is not None and again.ids_ML.equal(drawn[7].ids_ML)
+
+
+class NoLabels(Labels):
+    """Of any article, no step is labelled."""
+
+    def __init__(self) -> None:
+        self._places = {}
+        self._spans = []

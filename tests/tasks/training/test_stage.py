@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -213,6 +214,24 @@ def test_other_settings_are_another_training(job: MakeJob) -> None:
     ]
     assert len({work.name for work in names}) == 3 and names[0].name == names[3].name
     assert names[0].tan_name == names[1].tan_name != names[2].tan_name, "TAN* knows no gamma"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 0}, "setting batch_size is 0; it goes from 1 to inf"),
+        ({"learning_rate": float("nan")}, "setting learning_rate is nan; it goes from 1e-12 to inf"),
+        ({"keep_share": 1.5}, "setting keep_share is 1.5; it goes from 0 to 1"),
+        ({"selection": "top2"}, "setting selection is 'top2': choose metadata or top1 or random_top5"),
+        ({"confidence": "sure"}, "setting confidence is 'sure': choose peak or mutual"),
+        ({"heads": 5}, "setting width is 32: choose a multiple of heads, 5"),
+        ({"burn_in_epochs": 9}, "setting burn_in_epochs is 9, more than all epochs, 4"),
+        ({"narrations": False, "steps": False}, "settings narrations and steps are both false"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(job: MakeJob, change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        job(**change)
 
 
 def test_nothing_to_train_on_is_said(tmp_path: Path) -> None:
