@@ -18,7 +18,6 @@ from storage import Store
 from tasks.job import Interrupted, Job
 from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
-from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum
 from tasks.training.models import vina_objective
 from tasks.training.processes import Processes
@@ -236,57 +235,6 @@ def test_settings_that_make_no_sense_are_refused(job: MakeJob, change: dict[str,
 
 def test_nothing_to_train_on_is_said(tmp_path: Path) -> None:
     assert "no video with s3d-milnce features is paired" in burn_in(Job(str(tmp_path / "store"), "run-1"))
-
-
-def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
-    """With the truth for labels, every step's second is found."""
-    asked = job(epochs=60, burn_in_epochs=60, refresh_epochs=0, dropout=0.0, word_dropout=0.0, feature_noise=0.0)
-    work = Curriculum(asked, ALONE)
-    names = work.corpus.paired[:8]
-    truth = _truth(work.corpus, names)
-    work.corpus.__dict__["paired"] = names
-    rows = [
-        {"video_id": name, "article_id": work.corpus.articles[name][0], "step_row": step, "peak_s": int(start),
-         "score": 1.0, "start_s": start, "end_s": end, "kept": True, "reason": "truth", "confidence": 1.0,
-         "gamma": 0.0, "matrix": "SV",
-         "teacher": "truth"}
-        for name in names for step, (start, end) in truth[name].items()
-    ]  # fmt: skip
-    import pyarrow as pa
-
-    missing = [
-        {**rows[0], "video_id": name, "article_id": work.corpus.articles[name][0], "step_row": step, "kept": False}
-        for name in names
-        for step in range(len(work.corpus.steps[work.corpus.articles[name][0]]))
-        if step not in truth[name]
-    ]
-    table = work.store.table("pseudo_labels")
-    found = pa.Table.from_pylist(rows + missing, schema=table.schema.files)
-    table.commit(found, {"training": work.name, "round": 0}, "truth", fingerprint="f", run_id="r")
-    model = work.train_student(60)
-    from tasks.training.teachers import read_pairs
-
-    hits = []
-    for name in names:
-        pair = (name, work.corpus.articles[name][0])
-        scores = model(read_pairs([pair], work.corpus, model.text.tokenizer)).sv_BST
-        assert scores is not None
-        hits += [start <= int(scores[0, step].argmax()) + 0.999 and int(scores[0, step].argmax()) <= end
-                 for step, (start, end) in truth[name].items()]  # fmt: skip
-    assert all(hits)
-
-
-def _truth(corpus: Corpus, names: list[str]) -> dict[str, dict[int, tuple[float, float]]]:
-    from storage.catalogue import Catalogue
-
-    with Catalogue(corpus.store) as catalogue:
-        rows = catalogue.query("SELECT video_id, text, start_s, end_s FROM annotations WHERE benchmark = 'htstep'")
-    found: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in names}
-    for row in rows.to_pylist():
-        if row["video_id"] in found:
-            step = corpus.steps[corpus.articles[row["video_id"]][0]].index(row["text"])
-            found[row["video_id"]].setdefault(step, (row["start_s"], row["end_s"]))
-    return found
 
 
 def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
