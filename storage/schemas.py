@@ -308,7 +308,7 @@ _ALL = (
         Column("stage", STRING, "tan, or vina for the student"),
         _ROUND,
         Column("epoch", INT, "epochs completed before this step"),
-        Column("step", LONG, "optimiser steps before this one, in this stage"),
+        Column("step", LONG, "optimiser steps done, in this training"),
         Column("loss", FLOAT, "the objective"),
         Column("loss_nv", FLOAT, "its narration part", optional=True),
         Column("loss_sv", FLOAT, "its step part", optional=True),

@@ -31,8 +31,11 @@ class Result:
 
 def ablate_curriculum(job: Job, seeds: Sequence[int]) -> Iterator[Result]:
     """All trainings of all seeds, and what they are worth, as they come."""
+    settings = job.training
+    if not settings.refresh_epochs or settings.burn_in_epochs == settings.epochs:
+        raise ValueError("no round comes after the burn-in: set refresh_epochs, burn_in_epochs and epochs so")
     for seed in seeds:
-        iterative = replace(job.training, seed=seed)
+        iterative = replace(settings, seed=seed)
         yield from _train(replace(job, training=iterative), ITERATIVE)
         yield from _train(replace(job, training=replace(iterative, refresh_epochs=0)), FIXED)
 

@@ -9,7 +9,7 @@ import torch
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.training.corpus import Corpus
-from tasks.training.teachers import SECONDS_PER_BATCH, Teacher, ask, plan_by_seconds, read_pairs
+from tasks.training.teachers import Teacher, ask, plan_pairs, read_pairs
 from vina_model.metrics.step_recall import chance, is_hit
 
 Segments = list[tuple[float, float]]
@@ -45,7 +45,7 @@ class HeldOut:
         narrations."""
         hits: dict[str, list[bool]] = {}
         pairs = list(self.truth)
-        for numbers in plan_by_seconds([self.corpus.num_seconds[video] for video, _ in pairs], SECONDS_PER_BATCH):
+        for numbers in plan_pairs(pairs, self.corpus, model.window_s):
             own = [pairs[number] for number in numbers]
             batch = read_pairs(own, self.corpus, model.tokenizer).to(device)
             silent, told = ask(model, replace(batch, narrations=None)), ask(model, batch)

@@ -119,6 +119,11 @@ class Reader:
         articles = [article for article in self.corpus.articles.get(video_id, []) if article in self.corpus.steps]
         article = articles[int(rng.integers(len(articles)))]
         labels = self.labels.spans(video_id, article)
+        if late := [span for span in labels if span is not None and span[0] >= self.corpus.num_seconds[video_id]]:
+            raise ValueError(
+                f"a label of video {video_id!r} and article {article!r} begins at {late[0][0]:.0f} s, but its features "
+                f"end at {self.corpus.num_seconds[video_id]} s: label the corpus anew"
+            )
         return _Part(
             vectors, texts, spans, self.corpus.steps[article], [_within(span, begin, len(vectors)) for span in labels]
         )

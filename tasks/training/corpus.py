@@ -16,6 +16,7 @@ from storage import Store, fingerprint
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.vectors import Floats
+from tasks.text_embedding import MEMORY_LIMIT
 
 Span = tuple[float, float]
 
@@ -35,7 +36,7 @@ class Corpus:
         self.store, self.backbone, self.selection = store, backbone, selection
         self.reader = FeatureReader(store, backbone)
         self.num_seconds = self.reader.num_seconds
-        with Catalogue(store) as catalogue:
+        with Catalogue(store, MEMORY_LIMIT) as catalogue:
             said = catalogue.query(_SPOKEN)
             self._said = said.drop_columns(["video_id"]).combine_chunks()
             self._places = _places(said["video_id"])
@@ -43,7 +44,7 @@ class Corpus:
             pairs = catalogue.query(
                 f"SELECT video_id, article_id FROM pairs WHERE selection = {quoted(selection)} ORDER BY video_id, rank"
             )
-            held_out = catalogue.query("SELECT DISTINCT video_id FROM annotations WHERE split <> 'train'")
+            held_out = catalogue.query(_HELD_OUT)
         self.steps = _grouped(steps["article_id"], steps["headline"].to_pylist())
         self.articles = _grouped(pairs["video_id"], pairs["article_id"].to_pylist())
         self.held_out = set(held_out["video_id"].to_pylist())
@@ -62,10 +63,19 @@ class Corpus:
     @cached_property
     def version(self) -> str:
         """Changes with what training reads."""
-        tables = {name: self.store.table(name).snapshot() for name in ("narrations", "steps", "annotations")}
-        tables["pairs"] = self.store.table("pairs").snapshot().where(selection=self.selection)
-        tables["features"] = self.store.table("features").snapshot().where(backbone=self.backbone)
-        return fingerprint({}, {name: snapshot.content_version for name, snapshot in tables.items()}, "1")
+        tables = {
+            "narrations": self.store.table("narrations").snapshot(),
+            "pairs": self.store.table("pairs").snapshot().where(selection=self.selection),
+            "features": self.store.table("features").snapshot().where(backbone=self.backbone),
+        }
+        texts = {"steps": self._steps_to_learn, "held out": sorted(self.held_out & self.num_seconds.keys())}
+        return fingerprint(texts, {name: snapshot.content_version for name, snapshot in tables.items()}, "2")
+
+    @cached_property
+    def _steps_to_learn(self) -> Mapping[str, list[str]]:
+        """The articles that training may see."""
+        chosen = {article for name in self.paired for article in self.articles[name] if article in self.steps}
+        return {article: self.steps[article] for article in sorted(chosen)}
 
     @cached_property
     def video_width(self) -> int:
@@ -74,8 +84,8 @@ class Corpus:
 
     @cached_property
     def feature_scale(self) -> float:
-        """The features' standard deviation, over some videos: the unit of noise."""
-        some = list(self.num_seconds)[:: max(len(self.num_seconds) // 50, 1)][:50]
+        """The features' standard deviation, over some of the videos to train on: the unit of noise."""
+        some = self.paired[:: max(len(self.paired) // 50, 1)][:50]
         return float(np.concatenate([self.reader.read(name) for name in some]).astype(np.float32).std())
 
     def features(self, video_id: str) -> Floats:
@@ -101,10 +111,14 @@ class Corpus:
         return other
 
     def sentences(self) -> list[str]:
-        """All that is written and said: what word vectors are trained on."""
-        return [*self._said["text"].to_pylist(), *(step for steps in self.steps.values() for step in steps)]
+        """All that is said and written in what is trained on: for word vectors."""
+        said = [text for name in self.narrated for text in self.narrations(name).texts]
+        return [*said, *(step for steps in self._steps_to_learn.values() for step in steps)]
 
 
+_HELD_OUT = """
+    SELECT video_id FROM annotations WHERE split <> 'train'
+    UNION SELECT video_id FROM videos WHERE split IS NOT NULL AND split <> 'train'"""
 _SPOKEN = """
     SELECT video_id, text, start_s, end_s FROM narrations
     WHERE (video_id, source) IN (SELECT (video_id, min(source)) FROM narrations GROUP BY video_id)

@@ -15,6 +15,7 @@ from tasks.training.batches import Example, Reader
 from tasks.training.corpus import Corpus
 from tasks.training.labels import Labels
 from tasks.training.models import (
+    content_of,
     published_teacher,
     steps_as_narrations,
     tan_config,
@@ -31,7 +32,7 @@ from vina_model.text import BagOfWords
 from vina_model.tokenizer import Tokenizer
 from vina_model.vina import Vina
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 ELSEWHERE = ("device", "checkpoint_minutes", "accumulate")
 """Settings that change nothing in what is learnt."""
 OF_STUDENTS = (
@@ -52,6 +53,7 @@ class Curriculum:
         self.settings, self.processes, self.run_id = job.training, processes, job.run_id
         self.store = Store(job.store)
         self.corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
+        self._refuse_unknown_backbone()
         if not self.corpus.paired:
             raise NothingToTrain(
                 f"no video with {self.settings.backbone} features is paired with an article (selection "
@@ -59,14 +61,24 @@ class Curriculum:
             )
         known = {name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE}
         tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
-        inputs = {"corpus": self.corpus.version}
+        inputs = {"corpus": self.corpus.version, "words": content_of(self.settings.words)}
         self.tan_name = f"tan@{fingerprint(tan, inputs, CODE_VERSION)[:8]}"
-        self.name = f"vina@{fingerprint(known, inputs, CODE_VERSION)[:8]}"
+        self.name = f"vina@{fingerprint(known, inputs | {'tan': content_of(self.settings.tan)}, CODE_VERSION)[:8]}"
         self._configurations = {self.tan_name: tan, self.name: known}
+
+    def _refuse_unknown_backbone(self) -> None:
+        known = {str(shard.constants["backbone"]) for shard in self.store.table("features").snapshot().shards}
+        if known and self.settings.backbone not in known:
+            raise ValueError(
+                f"there are no features of backbone {self.settings.backbone!r}, only of {', '.join(sorted(known))}: "
+                "choose one (--set backbone=NAME)"
+            )
 
     def train_tan(self) -> TanAligner:
         """TAN*, on narrations alone."""
         settings = self.settings
+        if not self.corpus.narrated:
+            raise ValueError("no video to train on has narrations: TAN* needs some, or name a published one (tan=FILE)")
         state = self._checkpoint(self.tan_name)
         model = self._tan(state)
         trainer = self._trainer(self.tan_name, "tan", model, tan_objective, settings.tan_epochs, state)
@@ -135,7 +147,8 @@ class Curriculum:
     def _tan(self, state: dict[str, Any] | None) -> TanAligner:
         """New, or as in a checkpoint."""
         text = self._text(state)  # which seeds torch, so it comes first
-        model = TanAligner(Tan(tan_config(self.settings, self.corpus.video_width)), text)
+        config = tan_config(self.settings, self.corpus.video_width, text.fc2.out_features)
+        model = TanAligner(Tan(config), text)
         if state is not None:
             model.load_state_dict(state["state"])
         return model

@@ -38,7 +38,7 @@ class Matrices:
             for matrix, (values, row, column) in kinds.items():
                 if values is None:
                     continue
-                own = values[place, : rows[row][place], : columns[column][place]].float().cpu().tolist()
+                own = values[place, : rows[row][place], : columns[column][place]].float().cpu().numpy()
                 self._rows.setdefault(matrix, []).extend(
                     {"video_id": video, "article_id": article, "text_row": number, "scores": scores}
                     for number, scores in enumerate(own)

@@ -27,10 +27,17 @@ def published_teacher(path: Path, device: str) -> Teacher:
     if not path.is_file():
         raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
     tan = load_published(read_checkpoint(path)).to(device)
-    with path.open("rb") as file:
-        name = f"{path.name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:8]}"
     tokenizer = Tokenizer(read_dictionary(path.with_name(DICTIONARY)))
-    return Teacher(name, TanAligner(tan, tan.embed), tokenizer, PUBLISHED_WINDOW_S)
+    align = TanAligner(tan, tan.embed).eval()
+    return Teacher(f"{path.name}@{content_of(str(path))[:8]}", align, tokenizer, PUBLISHED_WINDOW_S)
+
+
+def content_of(path: str) -> str:
+    """A hash of a file, so that another one in its place is another one; nothing if there is no file."""
+    if not Path(path).is_file():
+        return ""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def steps_as_narrations(model: nn.Module) -> Callable[[Batch], Alignment]:
@@ -42,11 +49,11 @@ def steps_as_narrations(model: nn.Module) -> Callable[[Batch], Alignment]:
     return align
 
 
-def tan_config(settings: TrainingSettings, video_width: int) -> TanConfig:
-    """TAN* of the size asked for."""
+def tan_config(settings: TrainingSettings, video_width: int, text_width: int) -> TanConfig:
+    """TAN* of the size asked for, on texts of the width that their encoder gives."""
     return TanConfig(
         video_width=video_width,
-        text_width=settings.text_width,
+        text_width=text_width,
         width=settings.width,
         layers=settings.layers,
         heads=settings.heads,

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import torch
 from torch import distributed
 
-from tasks.device import best_device
+from tasks.device import checked_device
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Processes:
         if self.count > 1:
             distributed.barrier()
 
+    def any(self, is_so: bool) -> bool:
+        """Whether it is so in one of them; all know it then."""
+        return bool(self.total(torch.tensor([float(is_so)], device=self.device)).item())
+
     def total(self, value: torch.Tensor) -> torch.Tensor:
         """The sum of all processes' values, in the place of this one's."""
         if self.count > 1:
@@ -43,20 +48,21 @@ class Processes:
 
 def alone(device: str | None) -> Processes:
     """One process."""
-    return Processes(0, 1, device or best_device())
+    return Processes(0, 1, checked_device(device))
 
 
 @contextmanager
 def joined(device: str | None) -> Iterator[Processes]:
     """Join the others, if torchrun says that there are any, and listen to SIGTERM."""
     count, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    chosen = device or best_device()
+    chosen = checked_device(device)
     if chosen == "cuda" and count > 1:
         chosen = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(chosen)
     if count > 1 and not distributed.is_initialized():
         # Once a process: a group that is made again would meet what the first one left behind.
-        distributed.init_process_group("nccl" if chosen.startswith("cuda") else "gloo")
+        # A process may wait for another one's shard of labels, or for its words.
+        distributed.init_process_group("nccl" if chosen.startswith("cuda") else "gloo", timeout=timedelta(hours=12))
         atexit.register(distributed.destroy_process_group)
     with _end_signals() as asked_to_end:
         yield Processes(rank, count, chosen, asked_to_end)

@@ -26,7 +26,7 @@ class Meter:
 
     def __init__(self, training: str, position: Position, num_batches: int, total_steps: int) -> None:
         self._training, self._position, self._total_steps = training, position, total_steps
-        self._every = max(num_batches // ROWS_PER_EPOCH, 1)
+        self._num_batches, self._every = num_batches, max(num_batches // ROWS_PER_EPOCH, 1)
         self._begin = self._said = self._row = time.monotonic()
         self._first_step, self._all_videos = position.step, 0
         self._clear()
@@ -44,9 +44,12 @@ class Meter:
         )
         self._all_videos += num_videos
         now, position = time.monotonic(), self._position
-        if position.batch % self._every:
-            return None
         total, nv, sv = (value / self._batches for value in self._sums)
+        if now - self._said >= SAY_EVERY_S:
+            self._said = now
+            self._say(total, now - self._begin)
+        if position.batch % self._every and position.batch < self._num_batches:
+            return None
         seconds = max(now - self._row, 1e-9)
         row = {
             "epoch": position.epoch,
@@ -60,9 +63,6 @@ class Meter:
         }
         self._row = now
         self._clear()
-        if now - self._said >= SAY_EVERY_S:
-            self._said = now
-            self._say(total, now - self._begin)
         return row
 
     def _say(self, loss: float, seconds: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What may be asked of the training; the defaults are the paper's."""
+    """What may be asked of the training; the defaults are the paper's; its words come from a file."""
 
     backbone: str = "s3d-milnce"
     """Whose features are used."""
@@ -50,7 +50,7 @@ class TrainingSettings:
     gamma: float = 0.65
     """The least confidence of a label that is kept."""
     keep_share: float = 0.0
-    """If not 0, gamma is chosen anew in each round so that this share of the labels is kept."""
+    """If not 0, gamma is chosen anew in each round, shard by shard, so that this share of the labels is kept."""
     zeta: float = 0.7
     """A label goes on while the score is at least this share of its peak."""
     label_matrix: str = "SV"

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import torch
 
 from storage import Store, fingerprint
+from tasks.device import autocast
 from tasks.job import Interrupted
 from tasks.training.batches import read_ahead
 from tasks.training.corpus import Corpus
@@ -25,7 +27,7 @@ from vina_model.windows import align_in_windows
 
 CODE_VERSION = "1"
 PAIRS_PER_SHARD = 4096
-SECONDS_PER_BATCH = 16_384
+TOKENS_PER_BATCH = 16_384
 RULES = ("gamma", "keep_share", "confidence", "zeta", "label_matrix", "alignment_share")
 """The settings that labels are made by."""
 COLUMNS = ("peak_s", "score", "start_s", "end_s", "confidence")
@@ -58,9 +60,7 @@ def label_corpus(
     table, partition = store.table("pseudo_labels"), dict[str, str | int](training=training, round=round_)
     pairs = [(name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps]
     known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
-    rules = {
-        name: getattr(settings, name) for name in ("gamma", "keep_share", "zeta", "label_matrix", "alignment_share")
-    }
+    rules = {name: getattr(settings, name) for name in RULES}
     mark = fingerprint(rules | {"teacher": teacher.name}, {"corpus": corpus.version}, CODE_VERSION)
     shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
     names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in shards]
@@ -68,19 +68,21 @@ def label_corpus(
     for name, shard in list(zip(names, shards, strict=True))[processes.rank :: processes.count]:
         if known.get(name) != mark:
             matrices = Matrices(settings.alignment_share)
-            rows = _label(shard, teacher, corpus, settings, processes.device, matrices)
+            rows = _label(shard, teacher, corpus, settings, processes, matrices)
+            if rows is None:
+                break
             matrices.write(store, run_id, partition, name, mark)
             table.commit(rows, partition, name, fingerprint=mark, run_id=run_id)
-        done += len(shard) * processes.count
+        done += len(shard)
         if processes.is_first:
-            rate = done / (time.monotonic() - begin)
+            of_all = min(done * processes.count, len(pairs))
             LOG.info("%s, round %d: labelled %s of %s pairs, %.0f a second", training, round_,
-                     f"{min(done, len(pairs)):,}", f"{len(pairs):,}", rate)  # fmt: skip
-        if processes.asked_to_end.is_set():
-            raise Interrupted(f"{training}, round {round_}: {done:,} pairs are labelled: run it again to go on")
-    processes.wait()
+                     f"{of_all:,}", f"{len(pairs):,}", of_all / (time.monotonic() - begin))  # fmt: skip
+    if processes.any(processes.asked_to_end.is_set()):
+        raise Interrupted(f"{training}, round {round_}: the shards that are labelled are saved: run it again to go on")
     if processes.is_first and known.keys() - set(names):
         table.retire(partition, keep=names)
+    processes.wait()
 
 
 def _label(
@@ -88,26 +90,21 @@ def _label(
     teacher: Teacher,
     corpus: Corpus,
     settings: TrainingSettings,
-    device: str,
+    processes: Processes,
     matrices: Matrices,
-) -> pa.Table:
+) -> pa.Table | None:
+    """The rows of a shard; None if the process is asked to end."""
     columns: dict[str, list[Any]] = {name: [] for name in ("pair", "step_row", *COLUMNS)}
-    batches = list(plan_by_seconds([corpus.num_seconds[video] for video, _ in pairs], SECONDS_PER_BATCH))
+    batches = list(plan_pairs(pairs, corpus, teacher.window_s))
 
     def read(numbers: Sequence[int]) -> Batch:
         return read_pairs([pairs[number] for number in numbers], corpus, teacher.tokenizer)
 
     for numbers, batch in zip(batches, read_ahead(read, batches), strict=True):
-        found = ask(teacher, batch.to(device))
-        scores_BST = found.fused_BST if settings.label_matrix == "F" else found.sv_BST
-        if scores_BST is None:
-            raise ValueError("this teacher gives no scores of steps: it was not given any")
-        assert batch.steps is not None
-        segments = candidate_segments(scores_BST, found.seconds_BT, settings.zeta)
-        sure_BS = segments.scores
-        if settings.confidence == "mutual":
-            sure_BS = mutual_confidence(scores_BST, found.seconds_BT, batch.steps.mask_BR.to(device), segments)
-        values = [column.cpu().numpy() for column in (*segments, sure_BS)]
+        if processes.asked_to_end.is_set():
+            return None
+        found = ask(teacher, batch.to(processes.device))
+        values = _candidates(found, batch, settings)
         for row, number in enumerate(numbers):
             count = len(corpus.steps[pairs[number][1]])
             columns["pair"] += [number] * count
@@ -116,6 +113,18 @@ def _label(
                 columns[name] += value[row, :count].tolist()
         matrices.add([pairs[number] for number in numbers], batch, found)
     return _rows(columns, pairs, teacher.name, settings)
+
+
+def _candidates(found: Alignment, batch: Batch, settings: TrainingSettings) -> list[npt.NDArray[Any]]:
+    """COLUMNS of each step of each video, B x S each."""
+    scores_BST = found.fused_BST if settings.label_matrix == "F" else found.sv_BST
+    assert scores_BST is not None and batch.steps is not None
+    segments = candidate_segments(scores_BST, found.seconds_BT, settings.zeta)
+    sure_BS = segments.scores
+    if settings.confidence == "mutual":
+        steps_BS = batch.steps.mask_BR.to(scores_BST.device)
+        sure_BS = mutual_confidence(scores_BST, found.seconds_BT, steps_BS, segments)
+    return [column.cpu().numpy() for column in (*segments, sure_BS)]
 
 
 def _rows(
@@ -141,19 +150,24 @@ def _rows(
 @torch.inference_mode()
 def ask(teacher: Teacher, batch: Batch) -> Alignment:
     """A teacher's matrices of some videos; of one that is longer than its window, alone in its batch, in windows."""
-    kind = batch.video_BTV.device.type
-    with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind != "cpu"):
+    with autocast(batch.video_BTV.device.type):
         return align_in_windows(teacher.align, batch, teacher.window_s, teacher.window_s // 4)
 
 
-def plan_by_seconds(lengths: Sequence[int], most_seconds: int) -> Iterator[list[int]]:
-    """Numbers of videos of like length in batches of at most so many seconds, padding counted; a longer one alone."""
+def plan_pairs(pairs: Sequence[Pair], corpus: Corpus, window_s: int) -> Iterator[list[int]]:
+    """Numbers of pairs of like length, at most TOKENS_PER_BATCH with padding; a video longer than the window alone."""
+    seconds = [corpus.num_seconds[video] for video, _ in pairs]
     batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lambda number: lengths[number]):
-        if batch and (len(batch) + 1) * lengths[number] > most_seconds:
+    most_texts = 0
+    for number in sorted(range(len(pairs)), key=lambda number: seconds[number]):
+        video, article = pairs[number]
+        texts = len(corpus.narrations(video).texts) + len(corpus.steps[article])
+        is_full = (len(batch) + 1) * (seconds[number] + max(most_texts, texts)) > TOKENS_PER_BATCH
+        if batch and (is_full or seconds[number] > window_s):
             yield batch
-            batch = []
+            batch, most_texts = [], 0
         batch.append(number)
+        most_texts = max(most_texts, texts)
     if batch:
         yield batch
 

@@ -1,7 +1,7 @@
 """One training loop for TAN* and VINA: any epoch, any position, one process or many.
 
-What an epoch sees, and in which order, is a pure function of seed and epoch; noise comes from torch's generator, which
-checkpoints hold. So a training that was killed ends with the weights of one that was not.
+What an epoch sees, and in which order, is a pure function of seed and epoch; what a step draws at random, of seed,
+process and step. So a training that was killed ends with the weights of one that was not.
 """
 
 import json
@@ -14,12 +14,14 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from storage import Store, fingerprint
+from tasks.device import autocast
 from tasks.job import Interrupted
 from tasks.training import checkpoints
 from tasks.training.batches import Example, count_batches, plan_batches, read_ahead
@@ -79,14 +81,11 @@ class Trainer:
             model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
         kind = processes.device.split(":")[0]
-        self._half = torch.bfloat16 if kind != "cuda" or torch.cuda.is_bf16_supported() else torch.float16
-        self._is_mixed = kind != "cpu"
-        self._scaler = torch.amp.GradScaler(kind, enabled=self._is_mixed and self._half == torch.float16)
-        self._kind = kind
+        self._mixed = autocast(processes.device)
+        self._scaler = torch.amp.GradScaler(kind, enabled=self._mixed.fast_dtype == torch.float16)
         self.position = Position()
         self._pending: list[dict[str, Any]] = []
         self._wrapped: nn.Module = DistributedDataParallel(model) if processes.count > 1 else model
-        torch.manual_seed(settings.seed + 1000 * processes.rank)
         if state is not None:
             self._restore(state)
 
@@ -118,6 +117,7 @@ class Trainer:
                 self._pending.append(row | {"round": round_, "learning_rate": rate})
             if ends:  # all processes agree on the step
                 self.save("last")
+                self.processes.wait()
                 raise Interrupted(f"{self.training} is saved after {position.step} steps: run it again to go on")
             if time.monotonic() - saved > 60 * settings.checkpoint_minutes:
                 self.save("last")
@@ -132,9 +132,13 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(self.position.step)
         self.optimizer.zero_grad(set_to_none=True)
+        # What is drawn at random is a function of the step: nothing of it needs to be kept, and any process can go on.
+        torch.manual_seed(_seed_of(self.settings.seed, self.processes.rank, self.position.step))
         losses = [self._gradient(example, weight, example is examples[-1]) for example in examples]
         self._scaler.unscale_(self.optimizer)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        if not self._scaler.is_enabled() and not norm.isfinite():  # a scaler leaves such a step out by itself
+            self._refuse("the gradient", [name for example in examples for name in example.video_ids])
         self._scaler.step(self.optimizer)
         self._scaler.update()
         return torch.stack(losses).sum(0) * weight
@@ -144,7 +148,7 @@ class Trainer:
         example = self._augmented(example.to(self.processes.device))
         wrapped = self._wrapped
         with wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) and not is_last else nullcontext():
-            with torch.autocast(self._kind, dtype=self._half, enabled=self._is_mixed):
+            with self._mixed:
                 losses = self.objective(wrapped, example)
             self._check(losses, example)
             # DistributedDataParallel takes the mean over the processes.
@@ -163,11 +167,14 @@ class Trainer:
     def _check(self, losses: Losses, example: Example) -> None:
         bad_B = ~losses.total_B.isfinite()
         if bad_B.any():
-            names = [name for name, bad in zip(example.video_ids, bad_B.tolist(), strict=True) if bad]
-            raise ValueError(
-                f"{self.training}: the loss is not finite in epoch {self.position.epoch}, step {self.position.step}, "
-                f"for the videos {', '.join(names)}: look at their features and labels, or lower the learning rate"
-            )
+            bad = zip(example.video_ids, bad_B.tolist(), strict=True)
+            self._refuse("the loss", [name for name, is_bad in bad if is_bad])
+
+    def _refuse(self, what: str, names: list[str]) -> None:
+        raise ValueError(
+            f"{self.training}: {what} is not finite in epoch {self.position.epoch}, step {self.position.step}, "
+            f"for the videos {', '.join(names)}: look at their features and labels, or lower the learning rate"
+        )
 
     def learning_rate(self, step: int) -> float:
         """Warm-up, then half a cosine down to nothing over all epochs."""
@@ -183,26 +190,20 @@ class Trainer:
             "state": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self._scaler.state_dict(),
-            "random": torch.get_rng_state(),
             "position": asdict(self.position),
             "pending": json.dumps(self._pending),
             "configuration": json.dumps(self.configuration),
         }
-        if self._kind == "cuda":
-            state["cuda_random"] = torch.cuda.get_rng_state()
         checkpoints.save(self.store, self.training, name, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Go on where a checkpoint was made."""
         self.model.load_state_dict(state["state"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self._scaler.load_state_dict(state["scaler"])
+        if state["scaler"] and self._scaler.is_enabled():
+            self._scaler.load_state_dict(state["scaler"])
         self.position = Position(**state["position"])
         self._pending = json.loads(state["pending"])
-        if self.processes.is_first:
-            torch.set_rng_state(state["random"])
-            if self._kind == "cuda" and "cuda_random" in state:
-                torch.cuda.set_rng_state(state["cuda_random"])
         LOG.info("%s goes on in epoch %d, step %d", self.training, self.position.epoch, self.position.step)
 
     def _write_log(self, epoch: int) -> None:
@@ -216,6 +217,11 @@ class Trainer:
             fingerprint=fingerprint({"rows": self._pending}, {}, "1"), run_id=self.run_id, force=True,
         )  # fmt: skip
         self._pending = []
+
+
+def _seed_of(*numbers: int) -> int:
+    """One number of several, unlike that of any others."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 class _Share(NamedTuple):
