@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from storage.catalogue import Catalogue, quoted
 from tasks.evaluation.htstep import HeldOut
+from tasks.evaluation.stage import evaluate
 from tasks.job import Job
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone
@@ -58,12 +59,15 @@ def _train(job: Job, name: str) -> Iterator[Result]:
     if name == ITERATIVE:
         yield from measured("TAN*", first)
         yield from measured("burn-in", work.teacher(1))
+        yield from _labels(work)
     yield from measured(name, student)
+    evaluate(job)  # into `metrics`, as for any training
+
+
+def _labels(work: Curriculum) -> Iterator[Result]:
     with Catalogue(work.store) as catalogue:
-        rounds = catalogue.query(
-            f"FROM label_precision WHERE training = {quoted(work.name)} ORDER BY round"
-        ).to_pylist()
-    for row in rounds:
-        if name == ITERATIVE:
-            for measure in ("kept_percent", "kept_right_percent", "shown_right_percent"):
-                yield Result(settings.seed, f"round {row['round']}", measure, row[measure])
+        rounds = catalogue.query(f"FROM label_precision WHERE training = {quoted(work.name)} ORDER BY round")
+    for row in rounds.to_pylist():
+        for measure in ("kept_percent", "kept_right_percent", "shown_right_percent"):
+            if row[measure] is not None:  # of no labels, none are right or wrong
+                yield Result(work.settings.seed, f"round {row['round']}", measure, row[measure])

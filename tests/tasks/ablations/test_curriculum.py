@@ -24,6 +24,8 @@ def test_every_seed_and_part_has_its_numbers(job: MakeJob) -> None:
         }  # fmt: skip
     assert all(0 <= result.value <= 100 for result in results)
     store = Store(asked.store)
+    written = store.table("metrics").snapshot().read().to_pylist()
+    assert Counter(row["method"] for row in written if row["method"] in ("vina", "tan-lc")) == {"vina": 4, "tan-lc": 2}
     versions = {table.name: table.snapshot().version for table in store.tables()}
     assert list(ablate_curriculum(asked, [3, 4])) == results
     assert versions == {table.name: table.snapshot().version for table in store.tables()}, "nothing was to do"
@@ -50,6 +52,14 @@ def test_the_command_prints_means_and_spreads(job: MakeJob, capsys: pytest.Captu
     assert line.count("±") == 4
     (run,) = Store(asked.store).table("runs").snapshot().read().to_pylist()
     assert (run["stages"], run["state"]) == (["ablate curriculum"], "completed")
+
+
+def test_rounds_that_keep_no_label_are_shown_and_no_rounds_are_refused(job: MakeJob) -> None:
+    asked = job(tan_epochs=1, epochs=2, burn_in_epochs=1, keep_share=0.0, gamma=1.0)
+    found = {(result.subject, result.measure): result.value for result in ablate_curriculum(asked, [0])}
+    assert found["round 1", "kept_percent"] == 0 and ("round 1", "kept_right_percent") not in found
+    with pytest.raises(ValueError, match="no round comes after the burn-in: set refresh_epochs"):
+        list(ablate_curriculum(job(refresh_epochs=0), [0]))
 
 
 def test_seeds_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:

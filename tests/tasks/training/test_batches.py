@@ -1,13 +1,14 @@
 """Batches: an order that seed and epoch decide, little padding, labels on the right seconds."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import Store
 from tasks.training.batches import Reader, count_batches, plan_batches, read_ahead
-from tasks.training.corpus import Corpus
+from tasks.training.corpus import Corpus, Span
 from tasks.training.labels import Labels
 from tests.tasks.conftest import TINY, MakeJob
 from vina_model.tokenizer import Tokenizer
@@ -75,6 +76,46 @@ def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     assert len(corpus.paired) == 32 and len(corpus.held_out) == 8
     assert not corpus.held_out & {*corpus.paired, *corpus.narrated}
+    words = set(corpus.sentences())
+    own = {text for name in corpus.narrated for text in corpus.narrations(name).texts}
+    heard = {text for name in corpus.held_out for text in corpus.narrations(name).texts} - own
+    assert own <= words and heard and not heard & words
+
+
+def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob) -> None:
+    store = Store(job().store)
+    before = Corpus(store, TINY.backbone, TINY.selection)
+    videos = store.table("videos")
+    rows = pa.Table.from_pylist([{"video_id": before.paired[0], "split": "val_seen"}], schema=videos.schema.files)
+    videos.commit(rows, {"source": "list"}, "0", fingerprint="f", run_id="r")
+    after = Corpus(store, TINY.backbone, TINY.selection)
+    assert after.paired == before.paired[1:] and after.version != before.version
+
+
+def test_a_benchmark_that_is_imported_later_changes_no_training(job: MakeJob) -> None:
+    store = Store(job().store)
+    before = Corpus(store, TINY.backbone, TINY.selection).version
+    steps = store.table("steps")
+    row = {"article_id": "other/1", "row": 0, "step_id": "1", "headline": "Stir"}
+    steps.commit(
+        pa.Table.from_pylist([row], schema=steps.schema.files), {"source": "o"}, "0", fingerprint="f", run_id="r"
+    )
+    assert Corpus(store, TINY.backbone, TINY.selection).version == before
+
+
+def test_a_label_past_the_end_of_its_video_is_named(job: MakeJob) -> None:
+    corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
+    name = corpus.paired[0]
+
+    class LateLabels(NoLabels):
+        def spans(self, video_id: str, article_id: str) -> list[Span | None]:
+            return [None, (9999.0, 10005.0)]
+
+    end = corpus.num_seconds[name]
+    with pytest.raises(
+        ValueError, match=f"a label of video '{name}' .* begins at 9999 s, but its features end at {end}"
+    ):
+        Reader(corpus, WORDS, 128, 0, LateLabels())([name], 0)
 
 
 def test_of_several_articles_another_one_is_drawn_each_time(job: MakeJob) -> None:

@@ -233,6 +233,43 @@ def test_settings_that_make_no_sense_are_refused(job: MakeJob, change: dict[str,
         job(**change)
 
 
+def test_a_device_and_a_backbone_that_are_not_there_are_named(job: MakeJob) -> None:
+    with pytest.raises(ValueError, match="there is no device 'gpu' here"):
+        burn_in(job(device="gpu"))
+    with pytest.raises(ValueError, match="no features of backbone 's3d', only of demo-concepts: choose one"):
+        burn_in(job(backbone="s3d"))
+
+
+def test_without_narrations_tan_cannot_be_trained(job: MakeJob) -> None:
+    asked = job()
+    table = Store(asked.store).table("narrations")
+    for source in {shard.constants["source"] for shard in table.snapshot().shards}:
+        table.retire({"source": source})
+    with pytest.raises(
+        ValueError, match=r"no video to train on has narrations: TAN\* needs some, or name a published one"
+    ):
+        burn_in(asked)
+
+
+def test_another_file_of_words_at_the_same_path_is_another_training(job: MakeJob, tmp_path: Path) -> None:
+    path, names = tmp_path / "words.txt", []
+    for value in (1, 2):
+        path.write_text(f"1 2\nthe {value} 0\n")
+        names.append(Curriculum(job(words=str(path)), ALONE).name)
+    assert names[0] != names[1]
+
+
+def test_a_gradient_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    def objective(model: torch.nn.Module, example: Example) -> Losses:
+        (weight, *_) = model.parameters()
+        losses = (weight.sum() * 0).sqrt().expand(len(example.video_ids))  # 0, with a gradient of infinity times 0
+        return Losses(losses, losses, None)
+
+    monkeypatch.setattr("tasks.training.curriculum.tan_objective", objective)
+    with pytest.raises(ValueError, match=r"the gradient is not finite in epoch 0, step 0, for the videos .*: look at"):
+        burn_in(job())
+
+
 def test_nothing_to_train_on_is_said(tmp_path: Path) -> None:
     assert "no video with s3d-milnce features is paired" in burn_in(Job(str(tmp_path / "store"), "run-1"))
 

@@ -12,6 +12,7 @@ from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
 from tasks.job import Interrupted, Job
+from tasks.training import teachers
 from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum
 from tasks.training.matrices import in_sample
@@ -21,6 +22,8 @@ from tasks.training.stage import burn_in, rounds
 from tasks.training.teachers import ask, read_pairs
 from tests.tasks.conftest import MakeJob
 from tests.vina_model.golden import vocabulary
+from vina_model.alignment import Alignment
+from vina_model.batch import Batch
 from vina_model.tan import PublishedTan
 
 
@@ -76,15 +79,57 @@ def test_mutual_confidence_decides_where_it_is_asked_for(job: MakeJob) -> None:
         assert 0 < sum(bool(row["kept"]) for row in rows) < len(rows)
 
 
-def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob) -> None:
+def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 10)
     asked = job()
     processes = Processes(0, 1, "cpu")
     work = Curriculum(asked, processes)
-    teacher = work.first_teacher()
-    processes.asked_to_end.set()
-    with pytest.raises(Interrupted, match="round 0: 32 pairs are labelled: run it again to go on"):
-        work.label(0, teacher)
-    assert labels(work.store, work.name, 0)
+    teacher, batches = work.first_teacher(), 0
+
+    def ends(batch: Batch) -> Alignment:
+        nonlocal batches
+        batches += 1
+        if batches == 2:
+            processes.asked_to_end.set()
+        return teacher.align(batch)
+
+    with pytest.raises(Interrupted, match="round 0: the shards that are labelled are saved: run it again to go on"):
+        work.label(0, teacher._replace(align=ends))
+    table = work.store.table("pseudo_labels")
+    (first, *others) = table.snapshot().shards
+    assert not others or len(others) == 1
+    again = Curriculum(asked, alone("cpu"))
+    again.label(0, teacher)
+    shards = table.snapshot().shards
+    assert len(shards) == 4 and first in shards, "what was there is not made again"
+
+
+def test_every_process_labels_its_shards(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 10)
+    monkeypatch.setattr(Processes, "total", lambda self, value: value)
+    monkeypatch.setattr(Processes, "wait", lambda self: None)
+    asked = job()
+    table = Store(asked.store).table("pseudo_labels")
+    teacher = Curriculum(asked, alone("cpu")).first_teacher()
+    counts = []
+    for rank in (0, 1):
+        Curriculum(asked, Processes(rank, 2, "cpu")).label(0, teacher)
+        counts.append(len(table.snapshot().shards))
+    assert counts == [2, 4]
+    monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 16)
+    Curriculum(asked, alone("cpu")).label(0, teacher)
+    assert len(table.snapshot().shards) == 2, "shards of another cut are retired"
+
+
+def test_several_long_videos_are_labelled_in_windows(job: MakeJob) -> None:
+    asked = job(max_seconds=32, alignment_share=1.0)
+    burn_in(asked)
+    work = Curriculum(asked, alone("cpu"))
+    long = [name for name in work.corpus.paired if work.corpus.num_seconds[name] > 32]
+    assert len(long) > 1
+    rows = labels(work.store, work.name, 0)
+    assert {row["video_id"] for row in rows} == set(work.corpus.paired)
+    assert max(int(str(row["peak_s"])) for row in rows if row["video_id"] in long) >= 32
 
 
 def test_a_published_tan_labels_the_burn_in(tmp_path: Path) -> None:
