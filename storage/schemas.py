@@ -319,7 +319,7 @@ _ALL = (
     ), ("training", "stage")),
     TableSchema("runs", 1, "who wrote what: one row a run of the pipeline", (
         _RUN,
-        Column("state", STRING, "running, completed or failed"),
+        Column("state", STRING, "running, completed, interrupted (saved, to go on) or failed"),
         Column("stages", pa.list_(STRING), "the stages it was asked for"),
         Column("configuration", STRING, "its full configuration, as JSON"),
         Column("code_version", STRING, "version of the package, and the commit where it is known"),

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from storage import Store, fingerprint
+from tasks.job import Interrupted
 
 RECORD_VERSION = "1"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -33,6 +34,9 @@ def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: 
     _write(store, run_id, row, state="running")
     try:
         yield
+    except Interrupted as stop:
+        _write(store, run_id, row, state="interrupted", error=str(stop))
+        raise
     except BaseException as error:
         _write(store, run_id, row, state="failed", error=f"{type(error).__name__}: {error}")
         raise

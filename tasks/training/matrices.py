@@ -1,7 +1,7 @@
 """The alignment matrices of a sample of the videos, kept beside the labels that were read from them: `alignments`."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +50,13 @@ class Matrices:
         for matrix, rows in self._rows.items():
             found = pa.Table.from_pylist(rows, schema=table.schema.files)
             table.commit(found, {**partition, "matrix": matrix}, name, fingerprint=mark, run_id=run_id)
+
+
+def retire_matrices(store: Store, partition: Mapping[str, str | int], keep: Collection[str]) -> None:
+    """Take out the shards of other names."""
+    table = store.table("alignments")
+    for matrix in {str(shard.constants["matrix"]) for shard in table.snapshot().where(**partition).shards}:
+        table.retire({**partition, "matrix": matrix}, keep=keep)
 
 
 def in_sample(video_id: str, share: float) -> bool:

@@ -16,7 +16,7 @@ from tasks.device import autocast
 from tasks.job import Interrupted
 from tasks.training.batches import read_ahead
 from tasks.training.corpus import Corpus
-from tasks.training.matrices import Matrices
+from tasks.training.matrices import Matrices, retire_matrices
 from tasks.training.processes import Processes
 from tasks.training.settings import TrainingSettings
 from vina_model.alignment import Alignment
@@ -82,6 +82,7 @@ def label_corpus(
         raise Interrupted(f"{training}, round {round_}: the shards that are labelled are saved: run it again to go on")
     if processes.is_first and known.keys() - set(names):
         table.retire(partition, keep=names)
+        retire_matrices(store, partition, names)
     processes.wait()
 
 

@@ -114,7 +114,8 @@ class Trainer:
             position.batch, position.step = position.batch + 1, position.step + 1
             if row := meter.add(len(everyone), sums, waited_s):
                 rate = self.learning_rate(position.step - 1)
-                self._pending.append(row | {"round": round_, "learning_rate": rate})
+                unknown = {"loss_sv": None} if self.stage == "tan" else {}
+                self._pending.append(row | unknown | {"round": round_, "learning_rate": rate})
             if ends:  # all processes agree on the step
                 self.save("last")
                 self.processes.wait()

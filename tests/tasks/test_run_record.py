@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from storage import Store
+from tasks.job import Interrupted
 from tasks.run_record import code_version, record_run
 
 
@@ -21,6 +22,12 @@ def test_an_interrupt_is_recorded_too(store: Store) -> None:
     with pytest.raises(KeyboardInterrupt), record_run(store, "a", ["x"], {}):
         raise KeyboardInterrupt
     assert state(store) == [("a", "failed", "KeyboardInterrupt: ", False)]
+
+
+def test_a_run_that_saved_and_ended_is_interrupted(store: Store) -> None:
+    with pytest.raises(Interrupted), record_run(store, "a", ["x"], {}):
+        raise Interrupted("saved after 3 steps")
+    assert state(store) == [("a", "interrupted", "saved after 3 steps", False)]
 
 
 def test_the_version_is_known_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
     log = work.store.table("training_log").snapshot().read().to_pylist()
     assert {(row["training"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
+    assert all((row["loss_sv"] is None) == (row["stage"] == "tan") for row in log)
     versions = {table.name: table.snapshot().version for table in work.store.tables()}
     train(asked)
     assert versions == {table.name: table.snapshot().version for table in work.store.tables()}, "nothing was to do"

@@ -108,8 +108,8 @@ def test_every_process_labels_its_shards(job: MakeJob, monkeypatch: pytest.Monke
     monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 10)
     monkeypatch.setattr(Processes, "total", lambda self, value: value)
     monkeypatch.setattr(Processes, "wait", lambda self: None)
-    asked = job()
-    table = Store(asked.store).table("pseudo_labels")
+    asked = job(alignment_share=1.0)
+    table, matrices = (Store(asked.store).table(name) for name in ("pseudo_labels", "alignments"))
     teacher = Curriculum(asked, alone("cpu")).first_teacher()
     counts = []
     for rank in (0, 1):
@@ -119,6 +119,7 @@ def test_every_process_labels_its_shards(job: MakeJob, monkeypatch: pytest.Monke
     monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 16)
     Curriculum(asked, alone("cpu")).label(0, teacher)
     assert len(table.snapshot().shards) == 2, "shards of another cut are retired"
+    assert len(matrices.snapshot().shards) == 2 * len(("SV", "NV"))
 
 
 def test_several_long_videos_are_labelled_in_windows(job: MakeJob) -> None:
