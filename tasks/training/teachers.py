@@ -64,7 +64,7 @@ def label_corpus(
     mark = fingerprint(rules | {"teacher": teacher.name}, {"corpus": corpus.version}, CODE_VERSION)
     shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
     names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in shards]
-    begin, done = time.monotonic(), 0
+    begin, done, made = time.monotonic(), 0, 0
     for name, shard in list(zip(names, shards, strict=True))[processes.rank :: processes.count]:
         if known.get(name) != mark:
             matrices = Matrices(settings.alignment_share)
@@ -73,11 +73,12 @@ def label_corpus(
                 break
             matrices.write(store, run_id, partition, name, mark)
             table.commit(rows, partition, name, fingerprint=mark, run_id=run_id)
+            made += len(shard)
         done += len(shard)
-        if processes.is_first:
-            of_all = min(done * processes.count, len(pairs))
+        if processes.is_first and made:
+            rate = made * processes.count / (time.monotonic() - begin)
             LOG.info("%s, round %d: labelled %s of %s pairs, %.0f a second", training, round_,
-                     f"{of_all:,}", f"{len(pairs):,}", of_all / (time.monotonic() - begin))  # fmt: skip
+                     f"{min(done * processes.count, len(pairs)):,}", f"{len(pairs):,}", rate)  # fmt: skip
     if processes.any(processes.asked_to_end.is_set()):
         raise Interrupted(f"{training}, round {round_}: the shards that are labelled are saved: run it again to go on")
     if processes.is_first and known.keys() - set(names):
