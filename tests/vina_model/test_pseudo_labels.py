@@ -44,7 +44,11 @@ def matrices(draw: st.DrawFn) -> tuple[Tensor, list[int]]:
 @settings(max_examples=300, deadline=None)
 def test_segments_are_those_of_a_plain_loop(case: tuple[Tensor, list[int]], zeta: float) -> None:
     scores_BST, lengths = case
-    found = candidate_segments(scores_BST, mask_of(torch.tensor(lengths), scores_BST.shape[2]), zeta)
+    seconds_BT = mask_of(torch.tensor(lengths), scores_BST.shape[2])
+    found = candidate_segments(scores_BST, seconds_BT, zeta)
+    for reach_s in (1, 2, 5):
+        nearer = candidate_segments(scores_BST, seconds_BT, zeta, reach_s)
+        assert all(one.equal(other) for one, other in zip(nearer, found, strict=True))
     for video, length in enumerate(lengths):
         for step in range(scores_BST.shape[1]):
             one = tuple(part[video, step].item() for part in found)
