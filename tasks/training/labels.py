@@ -24,7 +24,6 @@ class Labels:
             if end == len(keys) or keys[end] != keys[begin]:
                 self._places[keys[begin]] = slice(begin, end)
                 begin = end
-        self.num_kept = sum(span is not None for span in self._spans)
 
     def spans(self, video_id: str, article_id: str) -> list[Span | None]:
         """The span of each step of the article; none where the step's label was dropped."""
