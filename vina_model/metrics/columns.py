@@ -1,0 +1,59 @@
+"""What metrics are given: annotated segments, and predicted moments or segments, in columns of equal length."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Segments(NamedTuple):
+    """What is shown in which video, from when to when."""
+
+    videos: Ints
+    labels: Ints
+    starts: Floats
+    ends: Floats
+
+    def take(self, chosen: Ints | Bools) -> "Segments":
+        """Some of them."""
+        return Segments(self.videos[chosen], self.labels[chosen], self.starts[chosen], self.ends[chosen])
+
+
+class Points(NamedTuple):
+    """The moment at which a model sees a label in a video: one for each pair of the two."""
+
+    videos: Ints
+    labels: Ints
+    times: Floats
+
+
+class Detections(NamedTuple):
+    """Segments that a model proposes, and how sure it is."""
+
+    videos: Ints
+    labels: Ints
+    starts: Floats
+    ends: Floats
+    scores: Floats
+
+    def take(self, chosen: Ints | Bools) -> "Detections":
+        """Some of them, in the order asked for."""
+        return Detections(
+            self.videos[chosen], self.labels[chosen], self.starts[chosen], self.ends[chosen], self.scores[chosen]
+        )
+
+
+def overlaps(starts: Floats, ends: Floats, other_starts: Floats, other_ends: Floats) -> Floats:
+    """Intersection over union of segments, element by element; 0 where the union is empty."""
+    common = np.clip(np.minimum(ends, other_ends) - np.maximum(starts, other_starts), 0, None)
+    union = (ends - starts) + (other_ends - other_starts) - common
+    return np.divide(common, union, out=np.zeros_like(union), where=union > 0)
+
+
+def total_by(groups: Ints, values: Floats, num_groups: int) -> Floats:
+    """The sum of the values of each group."""
+    return np.bincount(groups, values, num_groups).astype(np.float64)
