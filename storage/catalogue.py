@@ -259,7 +259,7 @@ def _list_shards(snapshots: list[Snapshot]) -> pa.Table:
 
 
 def _paper() -> pa.Table:
-    names = ("benchmark", "protocol", "metric", "method", "value")
+    names = ("benchmark", "protocol", "metric", "split", "method", "value")
     return pa.table(dict(zip(names, map(list, zip(*PAPER_NUMBERS, strict=True)), strict=True)))
 
 

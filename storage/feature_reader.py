@@ -8,7 +8,7 @@ through a local cache.
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,6 +76,12 @@ class FeatureReader:
                 self._remember(shard, places)
                 lengths.update({video_id: place.num_rows for video_id, place in places.items()})
         return dict(sorted(lengths.items()))
+
+    def fingerprints(self, video_ids: Collection[str]) -> list[str]:
+        """Of the shards that hold one of these videos: what changes when their features do."""
+        assert self.num_seconds.keys() >= set(video_ids)  # which knows all places
+        held = {self._places[name].path for name in video_ids}
+        return sorted(shard.fingerprint for shard in self._snapshot.shards if self._snapshot.path(shard) in held)
 
     def _find(self, video_id: str) -> _Place:
         for shard in self._snapshot.shards:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from storage.errors import SchemaError
 
-STRING, INT, LONG, FLOAT, BOOL = pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.bool_()
+STRING, INT, LONG, FLOAT, DOUBLE, BOOL = pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_()
 TIME = pa.timestamp("us", tz="UTC")
 SCORES = pa.list_(pa.float32())
 
@@ -151,12 +151,12 @@ _BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
 _MODEL = Column("model", STRING, "NAME@HASH of the sentence-embedding model, HASH being that of its files")
 
 
-def _start(comment: str, optional: bool = False) -> Column:
-    return Column("start_s", FLOAT, comment, "s", optional)
+def _start(comment: str, optional: bool = False, type_: pa.DataType = FLOAT) -> Column:
+    return Column("start_s", type_, comment, "s", optional)
 
 
-def _end(comment: str, optional: bool = False) -> Column:
-    return Column("end_s", FLOAT, comment, "s", optional)
+def _end(comment: str, optional: bool = False, type_: pa.DataType = FLOAT) -> Column:
+    return Column("end_s", type_, comment, "s", optional)
 
 
 _ALL = (
@@ -194,15 +194,15 @@ _ALL = (
         Column("headline", STRING, "the step in one sentence"),
         Column("paragraph", STRING, "the step's explanation", optional=True),
     ), ("source",), key="article_id"),
-    TableSchema("annotations", 1, "ground truth of every benchmark: one row a segment, or a narration", (
+    TableSchema("annotations", 2, "ground truth of every benchmark: one row a segment, or a narration", (
         _BENCHMARK,
         _VIDEO,
         Column("task_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
         Column("step_id", STRING, "steps.step_id of the step shown, if it is one; none for narrations", optional=True),
         Column("narration_row", INT, "position of the narration in its video; none for steps", optional=True),
         Column("text", STRING, "the step's headline or the narration"),
-        _start("when it begins to be seen; none where it is not alignable", optional=True),
-        _end("when it is no longer seen; none where it is not alignable", optional=True),
+        _start("when it begins to be seen; none where it is not alignable", optional=True, type_=DOUBLE),
+        _end("when it is no longer seen; none where it is not alignable", optional=True, type_=DOUBLE),
         Column("alignable", BOOL, "whether the text is seen in the video at all"),
         Column("split", STRING, "train, validation, test, ... as the data set says"),
     ), ("benchmark",), key="video_id"),
@@ -279,30 +279,44 @@ _ALL = (
         Column("text_row", INT, "row of the step (or narration, in NV) within the video's list"),
         Column("scores", SCORES, "one score a second (one a narration, in SN)"),
     ), ("training", "round", "matrix"), key="video_id"),
-    TableSchema("predictions", 2, "what a model says about a benchmark's videos", (
+    TableSchema("predictions", 3, "what a model says about a benchmark's videos", (
         _TRAINING,
-        _BENCHMARK,
+        Column("protocol", STRING, "what was asked for: htstep-r1, htstep-map, htm-align, crosstask, ..."),
         Column("method", STRING, "the model or baseline, e.g. vina, tan-lc, uniform"),
         _VIDEO,
-        Column("label", STRING, "the step_id, or the narration's row"),
-        Column("peak_s", INT, "second with the highest score", "s"),
-        _start("begin of the detected segment; none if the protocol asks for a second only", optional=True),
-        _end("end of the detected segment; none if the protocol asks for a second only", optional=True),
+        Column("task_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
+        Column("label", LONG, "the step_id (crosstask-articles: the headline's place), or the narration's place"),
+        Column("peak_s", INT, "the second it points at; none if the protocol asks for segments", "s", optional=True),
+        _start("begin of the detected segment; none if the protocol asks for a second", optional=True),
+        _end("end of the detected segment; none if the protocol asks for a second", optional=True),
         Column("score", FLOAT, "confidence, higher is surer"),
-    ), ("training", "benchmark", "method"), key="video_id"),
-    TableSchema("metrics", 2, "every number, with the protocol that gave it", (
+    ), ("training", "protocol", "method"), key="video_id"),
+    TableSchema("metrics", 3, "every number, with the protocol that gave it", (
         _TRAINING,
         _BENCHMARK,
         Column("protocol", STRING, "name of the protocol, e.g. htstep-r1"),
         Column("protocol_version", INT, "version of the protocol's implementation"),
+        Column("split", STRING, "the part of the benchmark: val_seen, test_seen, test, all, ..."),
         Column("method", STRING, "the model or baseline"),
         Column("metric", STRING, "e.g. R@1, AUC, mAP, R@50 IoU 0.3"),
-        Column("value", FLOAT, "the number", "%"),
-        Column("low", FLOAT, "lower end of the 95 % interval (bootstrap over videos)", "%", optional=True),
-        Column("high", FLOAT, "upper end of the 95 % interval", "%", optional=True),
+        Column("value", DOUBLE, "the number", "%"),
+        Column("low", DOUBLE, "lower end of the 95 % interval (bootstrap over videos)", "%"),
+        Column("high", DOUBLE, "upper end of the 95 % interval", "%"),
         Column("num_videos", INT, "videos the number was computed on"),
-        Column("seed", INT, "seed of the training run; none for methods without training", optional=True),
+        Column("num_missing", INT, "annotated videos of the split that have no features: not part of the number"),
+        Column("seed", INT, "seed of the training; none for methods without training", optional=True),
     ), ("training", "benchmark")),
+    TableSchema("ablations", 1, "the cells of the ablation tables: one row a cell and seed", (
+        Column("ablation", STRING, "the table: components, pathways, labels, selection, architecture, ..."),
+        Column("settings", STRING, "hash of the settings that the rows change, and of the data: one table each"),
+        Column("row", INT, "place of the row in the table, from 0"),
+        Column("variant", STRING, "what the row is called"),
+        Column("measure", STRING, "what the column is called"),
+        Column("training", STRING, "NAME@HASH of the training that was measured: metrics.training"),
+        Column("seed", INT, "seed of the training"),
+        Column("value", DOUBLE, "the number", "%"),
+        Column("paper", DOUBLE, "the paper's number in this cell; none where it has none", "%", optional=True),
+    ), ("ablation",)),
     TableSchema("training_log", 3, "losses and rates while training", (
         _TRAINING,
         Column("stage", STRING, "tan, or vina for the student"),

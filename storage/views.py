@@ -125,11 +125,39 @@ VIEWS = (
         ORDER BY d.model, d.narrations DESC, d.article_id"""),
     View("metrics_beside_paper", "our numbers next to the paper's", """
         SELECT m.training, coalesce(m.benchmark, p.benchmark) AS benchmark,
-               coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version,
+               coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version, coalesce(m.split, p.split) AS split,
                coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
                m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
-        FROM metrics m FULL JOIN paper p USING (benchmark, protocol, metric, method)
-        ORDER BY benchmark, protocol, metric, method, training"""),
+        FROM metrics m
+        FULL JOIN paper p ON (m.benchmark, m.protocol, m.metric, m.method) =
+                             (p.benchmark, p.protocol, p.metric, p.method) AND starts_with(m.split, p.split)
+        ORDER BY benchmark, protocol, metric, split, method, training"""),
+    View("ablation_means", "the ablation tables: mean and spread over seeds, beside the paper's number", """
+        SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,
+               round(stddev_samp(value), 2) AS spread, any_value(paper) AS paper
+        FROM ablations GROUP BY ALL ORDER BY ALL"""),
+    View("annotated_videos", "how much of its article each annotated video shows, and how much of its length", """
+        WITH lengths AS (SELECT benchmark, video_id,
+                                coalesce(max(duration_s) FILTER (source = benchmark), max(duration_s)) AS length_s
+                         FROM annotations JOIN videos USING (video_id) GROUP BY ALL),
+             listed AS (SELECT article_id, count(*) AS steps FROM steps GROUP BY ALL),
+             segments AS (SELECT benchmark, split, video_id, task_id AS article_id, step_id, length_s,
+                                 least(end_s, length_s) - greatest(start_s, max(end_s) OVER earlier) AS added_s
+                          FROM annotations LEFT JOIN lengths USING (benchmark, video_id) WHERE step_id IS NOT NULL
+                          WINDOW earlier AS (PARTITION BY benchmark, video_id, task_id ORDER BY start_s, end_s
+                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+        SELECT s.benchmark, s.split, a.title AS activity, s.article_id, s.video_id, count(*) AS segments,
+               count(DISTINCT s.step_id) AS steps, any_value(l.steps) AS steps_of_article,
+               count(DISTINCT s.step_id) / any_value(l.steps) AS step_coverage,
+               sum(greatest(s.added_s, 0)) / any_value(s.length_s) AS video_coverage
+        FROM segments s JOIN articles a USING (article_id) JOIN listed l USING (article_id)
+        GROUP BY s.benchmark, s.split, a.title, s.article_id, s.video_id"""),
+    View("activity_statistics", "averages over each activity's annotated videos, by split and for all splits", """
+        SELECT benchmark, coalesce(split, 'all') AS split, activity, count(*) AS videos, avg(steps) AS steps,
+               round(avg(step_coverage), 6) AS step_coverage, round(avg(video_coverage), 6) AS video_coverage,
+               count(*) - count(video_coverage) AS videos_of_unknown_length
+        FROM annotated_videos GROUP BY GROUPING SETS ((benchmark, activity), (benchmark, split, activity))
+        ORDER BY benchmark, split, step_coverage DESC, activity"""),
     View("run_shards", "which run wrote which shards", """
         SELECT s."table", s.partition, s.shard, s.written_by AS run_id, r.state, r.host, r.code_version, s.written_at,
                s.num_rows, s.fingerprint

@@ -260,15 +260,18 @@ def test_rejects_by_reason(labelled: Store) -> None:
 
 def test_metrics_stand_beside_the_papers(store: Store) -> None:
     ours = {
-        "protocol": ["htstep-r1"], "protocol_version": [1], "method": ["vina"], "metric": ["R@1"], "value": [30.6],
-        "low": [29.0], "high": [32.0], "num_videos": [600], "seed": [0],
+        "protocol": ["htstep-r1"], "protocol_version": [1], "split": ["test_seen"], "method": ["vina"],
+        "metric": ["R@1"], "value": [30.6], "low": [29.0], "high": [32.0], "num_videos": [600], "num_missing": [0],
+        "seed": [0],
     }  # fmt: skip
     partition = {"training": "run-1", "benchmark": "htstep"}
     store.table("metrics").commit(pa.table(ours), partition, "0", fingerprint="f", run_id="run-1")
-    rows = ask(
-        store, "SELECT ours, paper, difference FROM metrics_beside_paper WHERE method = 'vina' AND benchmark = 'htstep'"
-    )
-    assert rows == [{"ours": pytest.approx(30.6), "paper": pytest.approx(35.6), "difference": pytest.approx(-5.0)}]
+    own = "method = 'vina' AND benchmark = 'htstep'"
+    rows = ask(store, f"SELECT split, ours, paper, difference FROM metrics_beside_paper WHERE {own}")
+    assert rows == [
+        {"split": "test_seen", "ours": 30.6, "paper": 35.6, "difference": pytest.approx(-5.0)},
+        {"split": "val", "ours": None, "paper": 36.9, "difference": None},
+    ], "a number of test videos is held against the paper's of test videos"
     only_paper = ask(store, "SELECT paper FROM metrics_beside_paper WHERE method = 'wsag' AND metric = 'R@50 IoU 0.3'")
     assert only_paper == [{"paper": pytest.approx(23.1)}]
 
