@@ -1,58 +1,156 @@
-"""The stage `evaluation`: step R@1 on held-out videos, of chance, of TAN* and of VINA, in `metrics`."""
+"""The stage `evaluation`: every method on every benchmark that the store has, in `predictions` and `metrics`.
+
+A method is measured once: again only if what it would answer, or what it is held against, has changed.
+"""
+
+import logging
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from storage import Store, fingerprint
-from tasks.evaluation.htstep import HeldOut
+from tasks.device import checked_device
+from tasks.evaluation.methods import Method, rules, trained
+from tasks.evaluation.predicting import PROTOCOLS_OF, as_in_files, predict
+from tasks.evaluation.protocols import ALL, TEST
+from tasks.evaluation.questions import BENCHMARKS, NARRATIONS, Question, question_of
+from tasks.evaluation.scoring import Predictions, Scored, score
+from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
+from tasks.evaluation.truth import Truth, read_truth, splits_of
 from tasks.job import Job
+from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum, NothingToTrain
+from tasks.training.models import published_teacher
 from tasks.training.processes import alone
-from vina_model.metrics import step_recall
 
 CODE_VERSION = "1"
-RULES = "rules"
-"""Where a training's name would stand, for methods that learn nothing."""
+LOG = logging.getLogger("vina.evaluation")
 
 
 def evaluate(job: Job) -> str:
-    """Measure what is trained, and what needs no training."""
-    try:
-        work = Curriculum(job, alone(job.training.device))
-        held_out = HeldOut.of(work.store, work.corpus)
-        if not held_out.truth:
-            return "no annotated video is held out and has features: nothing to evaluate on"
-        numbers = [(RULES, "chance", held_out.by_chance()), (RULES, "evenly spread", held_out.evenly())]
-        for training, method, model in work.trained():
-            found = held_out.recall(model, work.processes.device)
-            numbers += [(training, method + way, value) for way, value in found.items()]
-    except NothingToTrain as nothing:
-        return str(nothing)
-    _write(work.store, job, numbers, len({video for video, _ in held_out.truth}))
-    width = max(len(method) for _, method, _ in numbers)
-    return "step R@1 on held-out videos\n" + "\n".join(
-        f"  {method:{width}}  {value:5.1f} %" for _, method, value in numbers
-    )
+    """Measure what is trained, and what needs no training; returns what was done."""
+    evaluation = Evaluation(Store(job.store), job.run_id)
+    if not evaluation.benchmarks:
+        return "no benchmark's annotations are imported: nothing to evaluate on"
+    measured = sum(evaluation.measure(method) for method in chain(untrained_methods(job), trained_methods(job)))
+    if not measured:
+        return "nothing has changed since all was measured"
+    return f"{measured} measurements on {', '.join(evaluation.benchmarks)}: `vina results` shows them"
 
 
-def _write(store: Store, job: Job, numbers: list[tuple[str, str, float]], num_videos: int) -> None:
-    table = store.table("metrics")
-    for training in dict.fromkeys(training for training, _, _ in numbers):
-        rows = [
-            {
-                "protocol": step_recall.NAME,
-                "protocol_version": step_recall.VERSION,
-                "method": method,
-                "metric": "R@1",
-                "value": value,
-                "low": None,
-                "high": None,
-                "num_videos": num_videos,
-                "seed": None if own == RULES else job.training.seed,
-            }
-            for own, method, value in numbers
-            if own == training
-        ]
-        found = pa.Table.from_pylist(rows, schema=table.schema.files)
-        mark = fingerprint({"rows": rows}, {}, CODE_VERSION)
-        partition = {"training": training, "benchmark": "htstep"}
-        table.commit(found, partition, "r1", fingerprint=mark, run_id=job.run_id)
+def untrained_methods(job: Job) -> Iterator[Method]:
+    """What needs no training here, as far as the store has what it takes; a published TAN, if the settings name one."""
+    store = Store(job.store)
+    corpus = Corpus(store, job.training.backbone, job.training.selection)
+    if corpus.num_seconds:
+        yield from rules(corpus)
+        if sentences := sentences_by_asr_times(store, job.run_id, corpus, job.pairing):
+            yield sentences
+    yield from zero_shot(store)
+    if job.training.tan != "train":
+        published = published_teacher(Path(job.training.tan), checked_device(job.training.device))
+        yield replace(trained(published.name, "tan", published, corpus, job.training), seed=None)
+
+
+def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
+    """The models of the job's settings that are trained to their end: both variants of TAN*, and the student."""
+    positions = job.training.tan_text_positions
+    for settings in (job.training, replace(job.training, tan_text_positions=not positions)):
+        try:
+            work = Curriculum(replace(job, training=settings), alone(settings.device), corpus)
+        except NothingToTrain:
+            return
+        corpus = work.corpus
+        for training, name, model in work.trained():
+            if name != "vina" or settings is job.training:
+                yield trained(training, name, model, work.corpus, settings)
+
+
+class Evaluation:
+    """The benchmarks of a store: what they ask, and what they know."""
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        self.store, self.run_id = store, run_id
+        self.benchmarks = [benchmark for benchmark in BENCHMARKS if splits_of(store, benchmark)]
+        self._truths = cache(self._read_truths)
+        self._questions: dict[tuple[str, str, str], Question] = {}
+
+    def measure(self, method: Method, only: Collection[str] = BENCHMARKS) -> int:
+        """A method on all of them, or only on some; returns on how many it was not measured before, and is now."""
+        able = [name for name in self.benchmarks if name in only and (name != NARRATIONS or method.knows_narrations)]
+        return sum(self._measure(method, benchmark) for benchmark in able)
+
+    def _measure(self, method: Method, benchmark: str) -> bool:
+        table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": benchmark}
+        version = self._version(benchmark)
+        mark = self._mark(method, version)
+        if table.has(partition, method.name, mark):
+            return False
+        question = self._question(method.corpus, benchmark, version)
+        if not question.pairs:
+            return False
+        LOG.info("%s: %d videos of %s", method.name, len({video for video, _ in question.pairs}), benchmark)
+        rows: list[dict[str, Any]] = []
+        for (protocol, way), found in predict(method, question).items():
+            place = {"training": method.training, "protocol": protocol.name, "method": method.name + way}
+            self.store.table("predictions").commit(found, place, "all", fingerprint=mark, run_id=self.run_id)
+            for truth in self._truths(benchmark, version):
+                known = truth.only(method.corpus.num_seconds)
+                if known.num_videos:
+                    scored = score(protocol, known, Predictions.of(as_in_files(found, protocol), protocol, known))
+                    rows += _metrics(scored, truth.num_videos - known.num_videos, method, way)
+        if rows:
+            found = pa.Table.from_pylist(rows, schema=table.schema.files)
+            table.commit(found, partition, method.name, fingerprint=mark, run_id=self.run_id)
+        return bool(rows)
+
+    def _version(self, benchmark: str) -> str:
+        """Changes with what the benchmark asks and knows."""
+        annotations = self.store.table("annotations").snapshot().where(benchmark=benchmark)
+        steps = self.store.table("steps").snapshot().where(source=benchmark)
+        whole = {name: self.store.table(name).snapshot() for name in ("videos", "articles")}
+        inputs = {"annotations": annotations, "steps": steps, **whole}
+        asked = {protocol.name: protocol.version for protocol in PROTOCOLS_OF[benchmark]}
+        return fingerprint(asked, {name: found.content_version for name, found in inputs.items()}, CODE_VERSION)
+
+    def _mark(self, method: Method, version: str) -> str:
+        """Changes with what the benchmark asks, and with what the method would answer."""
+        seen = self.store.table("features").snapshot().where(backbone=method.corpus.backbone).content_version
+        read = {name: self.store.table(name).snapshot().content_version for name in method.reads}
+        what = {"method": method.name, "version": method.version}
+        return fingerprint(what, {"benchmark": version, "features": seen, **read}, CODE_VERSION)
+
+    def _read_truths(self, benchmark: str, version: str) -> list[Truth]:
+        """The annotations of each split."""
+        splits = [TEST, ALL] if benchmark == "crosstask" else splits_of(self.store, benchmark)
+        return [read_truth(self.store, benchmark, split) for split in splits]
+
+    def _question(self, corpus: Corpus, benchmark: str, version: str) -> Question:
+        key = corpus.backbone, benchmark, version
+        if key not in self._questions:
+            self._questions[key] = question_of(self.store, benchmark, corpus)
+        return self._questions[key]
+
+
+def _metrics(scored: Scored, missing: int, method: Method, way: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "protocol": scored.protocol.name,
+            "protocol_version": scored.protocol.version,
+            "split": scored.split,
+            "method": method.name + way,
+            "metric": metric,
+            **found._asdict(),
+            "num_videos": scored.num_videos,
+            "num_missing": missing,
+            "seed": method.seed,
+        }
+        for metric, found in scored.metrics.items()
+        if math.isfinite(found.value)  # there was something to measure
+    ]

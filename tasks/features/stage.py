@@ -25,6 +25,7 @@ from tasks.features.backbones import Layer, Run
 from tasks.features.extraction import Extracted, extract
 from tasks.features.joint_texts import embed_joint_texts
 from tasks.features.progress import Progress
+from tasks.features.projection import project_features
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.job import Job
@@ -46,6 +47,7 @@ def make_features(job: Job) -> str:
     settings, store = job.features, Store(job.store)
     recipe = Recipe.of(settings)
     films = list_films(store)
+    projected = project_features(store, job.run_id, recipe, settings) if settings.joint else 0
     done = made_before(store, recipe)
     given_up = set() if settings.retry_rejected else rejects.given_up(store, recipe.backbone.name)
     shards = plan(films, done | given_up, settings.videos_per_shard)
@@ -60,6 +62,7 @@ def make_features(job: Job) -> str:
     holding = films.keys() - done - maker.made
     rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, maker.names)
     report = maker.progress.line() if shards else "no video file is without features"
+    report += f"; {projected:,} videos are projected into the joint space" if projected else ""
     return f"{report}; {embed_joint_texts(store, job.run_id, recipe, settings)}" if settings.joint else report
 
 

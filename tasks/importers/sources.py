@@ -10,7 +10,7 @@ from pathlib import Path
 
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.importers import crosstask, features, howto100m, htm_align, htstep, videos, wikihow, youwikihow
+from tasks.importers import crosstask, features, howto100m, htm_align, htstep, texts, videos, wikihow, youwikihow
 from tasks.importers.files import Files
 from tasks.importers.intake import Intake
 from tasks.importers.summary import Summary
@@ -22,7 +22,7 @@ class Options:
     """What may be asked of an import."""
 
     backbone: str | None = None
-    """features: the network's name (default: the folder's name)."""
+    """features, texts: the network's name (default: the folder's, or the file's)."""
     upload: bool = False
     """videos: copy the files into the store."""
 
@@ -52,6 +52,10 @@ def _read_features(files: Files, intake: Intake, store: Store, options: Options)
     features.import_features(files, intake, backbone, known.vector_width())
 
 
+def _read_texts(files: Files, intake: Intake, store: Store, options: Options) -> None:
+    texts.import_texts(files, intake, options.backbone)
+
+
 def _read_videos(files: Files, intake: Intake, store: Store, options: Options) -> None:
     videos.import_videos(files, intake, store.objects.upload if options.upload else None)
 
@@ -66,6 +70,7 @@ SOURCES = {
         Source("htm-align", _plain(htm_align.import_htm_align), htm_align.EXPECTED),
         Source("youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED),
         Source("features", _read_features, features.EXPECTED),
+        Source("texts", _read_texts, texts.EXPECTED),
         Source("videos", _read_videos, videos.EXPECTED),
     )
 }
@@ -100,10 +105,15 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
 
     Older versions of the tables keep them until `vina gc`.
     """
+    if name in ("features", "texts") and not backbone:
+        raise ValueError(f"name the {name} to forget with --backbone")
     if name == "features":
-        if not backbone:
-            raise ValueError("name the features to forget with --backbone")
-        places = {"features": [{"backbone": backbone}]}
+        places = {"features": [{"backbone": str(backbone)}, {"backbone": f"{backbone}-joint"}]}  # made of these
+    elif name == "texts":
+        shards = store.table("sentence_embeddings").snapshot().shards
+        models = {str(shard.constants["model"]) for shard in shards}
+        own = [model for model in sorted(models) if model.partition("@")[0] == backbone]
+        places = {"sentence_embeddings": [{"model": model} for model in own]}
     else:
         origins = [name, youwikihow.BENCHMARK] if name == "youwikihow" else [name]
         places = {

@@ -25,6 +25,8 @@ _CONVERT = "python -c \"import json,pickle,sys; json.dump(pickle.load(open(sys.a
 def import_youwikihow(files: Files, intake: Intake) -> None:
     """Whatever there is of the two files."""
     for path in files.named("*.pkl"):
+        if path.with_suffix(".json").exists():  # it was converted, and may stay
+            continue
         with intake.file(path):
             target = path.with_suffix(".json").name
             raise BadFile("pickle is not read", f"{path}: if you trust it, {_CONVERT} {path.name} {target}")

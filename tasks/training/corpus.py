@@ -11,14 +11,17 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage import Store, fingerprint
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
+from storage.fingerprint import content_hash
 from storage.vectors import Floats
 from tasks.text_embedding import MEMORY_LIMIT
 
 Span = tuple[float, float]
+VERSION = "4"
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,15 @@ class Corpus:
             self._said = said.drop_columns(["video_id"]).combine_chunks()
             self._places = _places(said["video_id"])
             steps = catalogue.query("SELECT article_id, headline FROM steps ORDER BY article_id, row")
-            pairs = catalogue.query(
+            self._pairs = catalogue.query(
                 f"SELECT video_id, article_id FROM pairs WHERE selection = {quoted(selection)} ORDER BY video_id, rank"
             )
+            written = catalogue.query("SELECT DISTINCT video_id, article_id FROM pairs")
             held_out = catalogue.query(_HELD_OUT)
         self.steps = _grouped(steps["article_id"], steps["headline"].to_pylist())
-        self.articles = _grouped(pairs["video_id"], pairs["article_id"].to_pylist())
+        self.articles = _grouped(self._pairs["video_id"], self._pairs["article_id"].to_pylist())
         self.held_out = set(held_out["video_id"].to_pylist())
+        self._written = self._to_learn(written)
 
     @cached_property
     def narrated(self) -> list[str]:
@@ -62,20 +67,39 @@ class Corpus:
 
     @cached_property
     def version(self) -> str:
-        """Changes with what training reads."""
-        tables = {
-            "narrations": self.store.table("narrations").snapshot(),
-            "pairs": self.store.table("pairs").snapshot().where(selection=self.selection),
-            "features": self.store.table("features").snapshot().where(backbone=self.backbone),
-        }
-        texts = {"steps": self._steps_to_learn, "held out": sorted(self.held_out & self.num_seconds.keys())}
-        return fingerprint(texts, {name: snapshot.content_version for name, snapshot in tables.items()}, "2")
+        """Changes with what training reads, but for its words."""
+        pairs = self._pairs.filter(pc.is_in(self._pairs["video_id"], self._seen))
+        steps = {article: self.steps[article] for article in self._to_learn(self._pairs)}
+        inputs = {"narrated": self.narrated_version, "pairs": content_hash([pairs.combine_chunks()])}
+        return fingerprint({"steps": steps}, inputs, VERSION)
 
     @cached_property
-    def _steps_to_learn(self) -> Mapping[str, list[str]]:
-        """The articles that training may see."""
-        chosen = {article for name in self.paired for article in self.articles[name] if article in self.steps}
-        return {article: self.steps[article] for article in sorted(chosen)}
+    def narrated_version(self) -> str:
+        """Changes with what is seen and said in videos that may be trained on: all that TAN* learns from.
+
+        Held-out videos that come in later have shards of their own, and change nothing.
+        """
+        with Catalogue(self.store, MEMORY_LIMIT) as catalogue:
+            said = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM narrations")
+        heard = said.filter(pc.is_in(said["video_id"], self._seen))["_fingerprint"].unique().to_pylist()
+        shown = self.reader.fingerprints(set(self._seen.to_pylist()))
+        return fingerprint({"videos": self._seen.to_pylist(), "said": sorted(heard), "shown": shown}, {}, VERSION)
+
+    @cached_property
+    def words_version(self) -> str:
+        """Changes with `sentences`."""
+        steps = {article: self.steps[article] for article in self._written}
+        return fingerprint({"steps": steps}, {"narrated": self.narrated_version}, VERSION)
+
+    @cached_property
+    def _seen(self) -> pa.Array:
+        """The videos that may be trained on."""
+        return pa.array([name for name in self.num_seconds if name not in self.held_out], pa.string())
+
+    def _to_learn(self, pairs: pa.Table) -> list[str]:
+        """The articles with steps among the pairs of videos that may be trained on."""
+        chosen = pairs.filter(pc.is_in(pairs["video_id"], self._seen))["article_id"].unique().to_pylist()
+        return sorted(article for article in chosen if article in self.steps)
 
     @cached_property
     def video_width(self) -> int:
@@ -85,7 +109,7 @@ class Corpus:
     @cached_property
     def feature_scale(self) -> float:
         """The features' standard deviation, over some of the videos to train on: the unit of noise."""
-        some = self.paired[:: max(len(self.paired) // 50, 1)][:50]
+        some = self._seen.to_pylist()[:: max(len(self._seen) // 50, 1)][:50]
         return float(np.concatenate([self.reader.read(name) for name in some]).astype(np.float32).std())
 
     def features(self, video_id: str) -> Floats:
@@ -111,9 +135,10 @@ class Corpus:
         return other
 
     def sentences(self) -> list[str]:
-        """All that is said and written in what is trained on: for word vectors."""
+        """All that is said in what is trained on, and written in articles that any selection pairs it with: for word
+        vectors, which are the same whichever articles are chosen."""
         said = [text for name in self.narrated for text in self.narrations(name).texts]
-        return [*said, *(step for steps in self._steps_to_learn.values() for step in steps)]
+        return [*said, *(step for article in self._written for step in self.steps[article])]
 
 
 _HELD_OUT = """
@@ -127,7 +152,7 @@ _SPOKEN = """
 
 def _places(keys: pa.ChunkedArray) -> dict[str, tuple[int, int]]:
     """Where each key's rows begin and end, in a column in which they stand together."""
-    runs = pa.compute.run_end_encode(keys.combine_chunks())
+    runs = pc.run_end_encode(keys.combine_chunks())
     ends = runs.run_ends.to_pylist()
     return dict(zip(runs.values.to_pylist(), pairwise([0, *ends]), strict=True))
 

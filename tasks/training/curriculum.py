@@ -20,10 +20,12 @@ from tasks.training.models import (
     steps_as_narrations,
     tan_config,
     tan_objective,
+    unimodal_narrations,
     vina_config,
     vina_objective,
 )
 from tasks.training.processes import Processes
+from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Teacher, label_corpus
 from tasks.training.trainer import Losses, Trainer
 from tasks.training.words import make_text_encoder
@@ -32,7 +34,7 @@ from vina_model.text import BagOfWords
 from vina_model.tokenizer import Tokenizer
 from vina_model.vina import Vina
 
-CODE_VERSION = "2"
+CODE_VERSION = "3"
 ELSEWHERE = ("device", "checkpoint_minutes", "accumulate")
 """Settings that change nothing in what is learnt."""
 OF_STUDENTS = (
@@ -46,25 +48,35 @@ class NothingToTrain(ValueError):
     """The store has no video to learn from."""
 
 
+def name_trainings(settings: TrainingSettings, corpus: Corpus) -> dict[str, dict[str, Any]]:
+    """The names of TAN* and of the student, and the settings that each stands for."""
+    known = {name: value for name, value in asdict(settings).items() if name not in ELSEWHERE}
+    tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
+    words = corpus.words_version if settings.words == "corpus" else content_of(settings.words)
+    heard = {"narrated": corpus.narrated_version, "words": words}
+    read = {"corpus": corpus.version, "words": words, "tan": content_of(settings.tan)}
+    return {
+        f"tan@{fingerprint(tan, heard, CODE_VERSION)[:8]}": tan,
+        f"vina@{fingerprint(known, read, CODE_VERSION)[:8]}": known,
+    }
+
+
 class Curriculum:
     """The trainings of one job, by name: equal settings on equal data are the same training."""
 
-    def __init__(self, job: Job, processes: Processes) -> None:
+    def __init__(self, job: Job, processes: Processes, corpus: Corpus | None = None) -> None:
+        """`corpus` is that of the job's settings, if it is at hand."""
         self.settings, self.processes, self.run_id = job.training, processes, job.run_id
         self.store = Store(job.store)
-        self.corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
+        self.corpus = corpus or Corpus(self.store, self.settings.backbone, self.settings.selection)
         self._refuse_unknown_backbone()
         if not self.corpus.paired:
             raise NothingToTrain(
                 f"no video with {self.settings.backbone} features is paired with an article (selection "
                 f"{self.settings.selection}): run the stages `features` and `pairing` first"
             )
-        known = {name: value for name, value in asdict(self.settings).items() if name not in ELSEWHERE}
-        tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
-        inputs = {"corpus": self.corpus.version, "words": content_of(self.settings.words)}
-        self.tan_name = f"tan@{fingerprint(tan, inputs, CODE_VERSION)[:8]}"
-        self.name = f"vina@{fingerprint(known, inputs | {'tan': content_of(self.settings.tan)}, CODE_VERSION)[:8]}"
-        self._configurations = {self.tan_name: tan, self.name: known}
+        self._configurations = name_trainings(self.settings, self.corpus)
+        self.tan_name, self.name = self._configurations
 
     def _refuse_unknown_backbone(self) -> None:
         known = {str(shard.constants["backbone"]) for shard in self.store.table("features").snapshot().shards}
@@ -134,8 +146,11 @@ class Curriculum:
     def teacher_of(self, name: str, model: nn.Module) -> Teacher:
         """A model of this training, to be asked."""
         model.to(self.processes.device).eval()
-        align = steps_as_narrations(model) if isinstance(model, Vina) and not self.settings.steps else model
-        return Teacher(name, align, _tokenizer(model), self.settings.max_seconds)
+        if not isinstance(model, Vina):
+            return Teacher(name, model, _tokenizer(model), self.settings.max_seconds)
+        align = model if self.settings.steps else steps_as_narrations(model)
+        alone = unimodal_narrations(model) if self.settings.narrations else None
+        return Teacher(name, align, _tokenizer(model), self.settings.max_seconds, alone)
 
     def _checkpoint(self, training: str, name: str = "last") -> dict[str, Any] | None:
         """None if there is none; one of another configuration is refused."""

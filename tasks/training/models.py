@@ -19,7 +19,7 @@ from vina_model.batch import Batch
 from vina_model.objective import alignment_loss
 from vina_model.tan import PUBLISHED_WINDOW_S, TanAligner, TanConfig, load_published
 from vina_model.tokenizer import Tokenizer
-from vina_model.vina import VinaConfig
+from vina_model.vina import Vina, VinaConfig
 
 
 def published_teacher(path: Path, device: str) -> Teacher:
@@ -45,6 +45,16 @@ def steps_as_narrations(model: nn.Module) -> Callable[[Batch], Alignment]:
 
     def align(batch: Batch) -> Alignment:
         return replace(model(batch), sv_BST=model(replace(batch, narrations=batch.steps, steps=None)).nv_BNT)
+
+    return align
+
+
+def unimodal_narrations(model: Vina) -> Callable[[Batch], Alignment]:
+    """What a student's encoders say of narrations and seconds by themselves."""
+
+    def align(batch: Batch) -> Alignment:
+        assert batch.narrations is not None
+        return Alignment(None, model.unimodal(batch), None, batch.mask_BT, batch.narrations.mask_BR)
 
     return align
 

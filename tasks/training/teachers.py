@@ -44,6 +44,8 @@ class Teacher(NamedTuple):
     tokenizer: Tokenizer
     window_s: int
     """Seconds that it sees at once."""
+    unimodal: Callable[[Batch], Alignment] | None = None
+    """Narrations and seconds before they have seen each other, if the model knows such."""
 
 
 def label_corpus(

@@ -91,6 +91,8 @@ class Trainer:
 
     def run(self, until_epoch: int, read: ReadExample, round_: int) -> None:
         """Train until so many epochs are done."""
+        if self.position.step and self.position.epoch < until_epoch:
+            LOG.info("%s goes on in epoch %d, step %d", self.training, self.position.epoch, self.position.step)
         while self.position.epoch < until_epoch:
             self._epoch(read, round_)
         self.processes.wait()  # until the checkpoint is there for all
@@ -205,7 +207,6 @@ class Trainer:
             self._scaler.load_state_dict(state["scaler"])
         self.position = Position(**state["position"])
         self._pending = json.loads(state["pending"])
-        LOG.info("%s goes on in epoch %d, step %d", self.training, self.position.epoch, self.position.step)
 
     def _write_log(self, epoch: int) -> None:
         if not self.processes.is_first or not self._pending:

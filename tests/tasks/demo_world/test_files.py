@@ -59,7 +59,7 @@ def rows(store: Store, table: str, columns: str, **partition: str) -> list[tuple
     """The rows of a partition, sorted; times as float32 has them."""
     snapshot = store.table(table).snapshot().where(**partition)
     found = snapshot.read(columns.split()).to_pylist() if snapshot.shards else []
-    return sorted((tuple(row.values()) for row in found), key=repr)
+    return sorted((single(*row.values()) for row in found), key=repr)
 
 
 def single(*values: Any) -> tuple[Any, ...]:

@@ -1,79 +1,178 @@
-"""Step R@1 on held-out videos: what needs no training, by hand; what is trained, from its own matrices."""
+"""Every method on every benchmark: what is stored, beside the models' own matrices and what anyone's file scores."""
 
+import json
 import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow.csv as pacsv
 import pytest
+import torch
 
+from flows.cli import main
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.evaluation.htstep import HeldOut
-from tasks.evaluation.stage import evaluate
+from tasks.demo_world.files import write_world
+from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.script import World
+from tasks.evaluation.methods import rules, trained
+from tasks.evaluation.predicting import as_in_files
+from tasks.evaluation.protocols import PROTOCOLS
+from tasks.evaluation.questions import question_of
+from tasks.evaluation.stage import Evaluation, evaluate
+from tasks.evaluation.text_methods import sentences_by_asr_times
+from tasks.importers.sources import Options, forget_source, import_corpus, import_source
 from tasks.job import Job
+from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone
 from tasks.training.stage import burn_in, rounds
 from tasks.training.teachers import ask, read_pairs
-from tests.tasks.conftest import MakeJob
+from tests.tasks.conftest import TINY, MakeJob
+from tests.tasks.evaluation.conftest import Measured
+from vina_model.tan import PublishedTan
+from vina_model.tokenizer import VOCABULARY_SIZE
+
+RULES = {"random", "centre", "uniform"}
+WITH = "vina with narrations"
+WAYS = {WITH, f"{WITH}, direct", f"{WITH}, indirect", f"{WITH}, indirect by ASR times"}
+SENTENCES = "sentences by ASR times"
+Segments = list[tuple[float, float]]
 
 
-def metrics(store: Store) -> dict[str, float]:
+def rows_of(store: Store, protocol: str, split: str) -> dict[tuple[str, str], float]:
+    """Values by method and metric."""
     rows = store.table("metrics").snapshot().read().to_pylist()
-    assert all((row["benchmark"], row["metric"], row["num_videos"]) == ("htstep", "R@1", 4) for row in rows)
-    return {row["method"]: row["value"] for row in rows}
+    chosen = [row for row in rows if (row["protocol"], row["split"]) == (protocol, split)]
+    assert all(row["low"] <= row["value"] <= row["high"] and row["num_missing"] == 0 for row in chosen)
+    return {(row["method"], row["metric"]): row["value"] for row in chosen}
 
 
-def truth(store: Store) -> list[tuple[str, str, list[tuple[float, float]]]]:
-    """Video, headline and segments of what is annotated in the test videos."""
+def truth(store: Store, split: str) -> list[tuple[str, str, Segments]]:
+    """Video, headline and segments of what HT-Step annotates."""
     with Catalogue(store) as catalogue:
-        rows = catalogue.query("""SELECT video_id, text, list((start_s, end_s)) AS segments FROM annotations
-            WHERE benchmark = 'htstep' AND split LIKE 'test%' GROUP BY ALL ORDER BY ALL""").to_pylist()
+        rows = catalogue.query(f"""SELECT video_id, text, list((start_s, end_s)) AS segments FROM annotations
+            WHERE benchmark = 'htstep' AND split = '{split}' GROUP BY ALL ORDER BY ALL""").to_pylist()
     return [(row["video_id"], row["text"], [tuple(part.values()) for part in row["segments"]]) for row in rows]
 
 
-def is_right(second: int, segments: list[tuple[float, float]]) -> bool:
+def is_right(second: float, segments: Segments) -> bool:
     return any(math.floor(start) <= second <= math.ceil(end) for start, end in segments)
 
 
-def test_every_method_is_measured_on_every_annotated_step(job: MakeJob) -> None:
-    asked = job()
-    burn_in(asked)
-    rounds(asked)
-    report = evaluate(asked)
-    work = Curriculum(asked, alone("cpu"))
-    found, known = metrics(work.store), truth(work.store)
-    ways = ["", " with narrations", " with narrations, direct", " with narrations, indirect"]
-    assert set(found) == {"chance", "evenly spread", "tan-lc", *(f"vina{way}" for way in ways)}
-    assert all(f"{value:5.1f} %" in report for value in found.values())
-    lengths = work.corpus.num_seconds
-    shares = [np.mean([is_right(second, own) for second in range(lengths[video])]) for video, _, own in known]
-    assert found["chance"] == pytest.approx(100 * np.mean(shares))
-    corpus = HeldOut.of(work.store, work.corpus).corpus
+def test_every_method_is_measured_on_every_benchmark(measured: Measured) -> None:
+    store = measured.store
+    assert "htstep, htm-align, crosstask, crosstask-articles" in measured.report
+    models = {"tan-lc", "vina", WITH}
+    for split in ("val_seen", "test_seen"):
+        assert {name for name, _ in rows_of(store, "htstep-r1", split)} == RULES | {SENTENCES} | models | WAYS
+        assert {name for name, _ in rows_of(store, "htstep-map", split)} == RULES | {SENTENCES} | models
+    assert {name for name, _ in rows_of(store, "htm-align", "test")} == RULES | {"tan-lc", "vina"}
+    for protocol in ("crosstask", "crosstask-ordered"):
+        assert {name for name, _ in rows_of(store, protocol, "test")} == RULES | {SENTENCES} | models
+    assert len(rows_of(store, "crosstask-articles", "test")) == 6 * len(RULES | {SENTENCES} | models)
+    rows = store.table("metrics").snapshot().read().to_pylist()
+    assert all(row["protocol_version"] == PROTOCOLS[row["protocol"]].version for row in rows)
+    assert {row["seed"] for row in rows if row["method"] in models} == {measured.job.training.seed}
+
+
+@pytest.mark.parametrize("split", ["val_seen", "test_seen"])
+def test_step_recall_is_that_of_the_models_own_matrices(measured: Measured, split: str) -> None:
+    work = Curriculum(measured.job, alone("cpu"))
+    found, known = rows_of(measured.store, "htstep-r1", split), truth(measured.store, split)
+    question = question_of(work.store, "htstep", work.corpus)
+    articles, corpus = dict(question.pairs), question.corpus
+    assert len(known) > 5
     for _, method, model in work.trained():
-        hits = []
+        hits: list[bool] = []
         for video, text, own in known:
-            (article,) = [name for name, steps in corpus.steps.items() if text in steps and name in _tasks(work, video)]
+            article = articles[video]
             scores = ask(model, read_pairs([(video, article)], corpus, model.tokenizer))
             best = (scores.fused_BST if method == "vina" else scores.sv_BST)[0, corpus.steps[article].index(text)]  # type: ignore[index]
             hits.append(is_right(int(best.argmax()), own))
-        asked_for = "vina with narrations" if method == "vina" else method
-        assert found[asked_for] == pytest.approx(100 * np.mean(hits))
+        name = WITH if method == "vina" else method
+        assert found[name, "R@1"] == pytest.approx(100 * np.mean(hits))
+    evenly = []
+    for video, text, own in known:
+        steps, length = corpus.steps[articles[video]], corpus.num_seconds[video]
+        middle = (steps.index(text) + 0.5) / len(steps) * length
+        best = min(range(length), key=lambda second: abs(second + 0.5 - middle))
+        evenly.append(is_right(best, own))
+    assert found["uniform", "R@1"] == pytest.approx(100 * np.mean(evenly))
 
 
-def _tasks(work: Curriculum, video: str) -> set[str]:
-    with Catalogue(work.store) as catalogue:
-        rows = catalogue.query("SELECT video_id, task_id FROM annotations WHERE benchmark = 'htstep'").to_pylist()
-    return {row["task_id"] for row in rows if row["video_id"] == video}
+@pytest.mark.parametrize(
+    ("protocol", "folder", "split"),
+    [
+        ("htstep-r1", "htstep", "test_seen"),
+        ("htstep-map", "htstep", "val_seen"),
+        ("crosstask", "crosstask", "test"),
+        ("crosstask", "crosstask", "all"),
+        ("crosstask-articles", "youwikihow", "test"),
+        ("htm-align", "htm-align", "test"),
+    ],
+)
+def test_stored_predictions_have_the_same_score_as_anyones_file(
+    measured: Measured, protocol: str, folder: str, split: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    method = "vina" if protocol == "htm-align" else WITH
+    known = rows_of(measured.store, protocol, split)
+    rows = measured.store.table("predictions").snapshot().where(protocol=protocol, method=method).read()
+    pacsv.write_csv(as_in_files(rows, PROTOCOLS[protocol]), tmp_path / "mine.csv")
+    data = str(measured.corpus / folder)
+    asked = ["score", protocol, "--data", data, "--predictions", str(tmp_path / "mine.csv"), "--split", split]
+    assert main([*asked, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    stored = {metric: value for (name, metric), value in known.items() if name == method}
+    assert {metric: found["value"] for metric, found in answer["metrics"].items()} == pytest.approx(stored, abs=1e-4)
+
+
+def test_what_was_measured_is_not_measured_again_until_something_changes(measured: Measured, tmp_path: Path) -> None:
+    shutil.copytree(measured.job.store, tmp_path / "store")
+    job = replace(measured.job, store=str(tmp_path / "store"))
+    store = Store(job.store)
+    versions = {table.name: table.snapshot().version for table in store.tables()}
+    assert evaluate(job) == "nothing has changed since all was measured"
+    assert versions == {table.name: table.snapshot().version for table in store.tables()}
+    forget_source(store, "htm-align")
+    import_source(store, "run-2", "htm-align", measured.corpus / "htm-align")
+    assert evaluate(job) == "nothing has changed since all was measured", "the same annotations, imported anew"
+    forget_source(store, "htm-align")
+    annotated = json.loads((measured.corpus / "htm-align/htm_align.json").read_text())
+    (tmp_path / "less").mkdir()
+    (tmp_path / "less/htm_align.json").write_text(json.dumps(dict(list(annotated.items())[:4])))
+    import_source(store, "run-3", "htm-align", tmp_path / "less")
+    assert evaluate(job).startswith("5 measurements"), "three rules, TAN* and VINA on the one benchmark that changed"
 
 
 def test_without_a_model_the_rules_are_measured(job: MakeJob) -> None:
     asked = job()
     evaluate(asked)
-    assert set(metrics(Store(asked.store))) == {"chance", "evenly spread"}
+    assert {name for name, _ in rows_of(Store(asked.store), "htstep-r1", "test_seen")} == RULES | {SENTENCES}
 
 
-def test_without_videos_there_is_nothing_to_evaluate(tmp_path: object) -> None:
-    assert "is paired with an article" in evaluate(Job(f"{tmp_path}/store", "run-1"))
+def test_without_annotations_there_is_nothing_to_evaluate(tmp_path: Path) -> None:
+    assert "no benchmark's annotations" in evaluate(Job(str(tmp_path / "store"), "run-1"))
+
+
+def test_videos_without_features_are_counted_and_not_measured(job: MakeJob, small_world: Path, tmp_path: Path) -> None:
+    asked = job()
+    store = Store(asked.store)
+    seen = {video for video, _, _ in truth(store, "test_seen")}
+    left = sorted(seen)[1:]
+    forget_source(store, "features", asked.training.backbone)
+    (tmp_path / "demo-concepts").mkdir()
+    for video in left:
+        name = f"{video}.mp4.npy"
+        shutil.copy(small_world.parent / "corpus/features/demo-concepts" / name, tmp_path / "demo-concepts" / name)
+    import_source(store, "run-2", "features", tmp_path / "demo-concepts")
+    evaluate(asked)
+    rows = store.table("metrics").snapshot().read().to_pylist()
+    sizes = {(row["num_videos"], row["num_missing"]) for row in rows if row["split"] == "test_seen"}
+    assert sizes == {(len(left), 1)}
+    assert not [row for row in rows if row["split"] == "val_seen"], "none of its videos has features"
 
 
 @pytest.mark.parametrize("switch", ["steps", "narrations"])
@@ -82,4 +181,83 @@ def test_a_student_without_some_input_is_trained_and_measured(job: MakeJob, swit
     burn_in(asked)
     rounds(asked)
     evaluate(asked)
-    assert set(metrics(Store(asked.store))) == {"chance", "evenly spread", "tan-lc", "vina"}
+    store = Store(asked.store)
+    models = {"tan-lc", "vina"}
+    assert {name for name, _ in rows_of(store, "htstep-r1", "test_seen")} == RULES | {SENTENCES} | models
+    heard = {name for name, _ in rows_of(store, "htm-align", "test")}
+    assert heard == (RULES | models if switch == "steps" else RULES | {"tan-lc"}), "one of steps alone hears nothing"
+
+
+def test_where_nobody_speaks_nothing_is_said_of_narrations(measured: Measured, tmp_path: Path) -> None:
+    shutil.copytree(measured.job.store, tmp_path / "store")
+    job = replace(measured.job, store=str(tmp_path / "store"))
+    store, (training, _, model) = Store(job.store), list(Curriculum(measured.job, alone("cpu")).trained())[1]
+    forget_source(store, "howto100m")
+    corpus = Corpus(store, job.training.backbone, "metadata")
+    Evaluation(store, "run-2").measure(trained(training, "vina", model, corpus, job.training))
+    rows = store.table("metrics").snapshot().where(training=training, benchmark="crosstask").read().to_pylist()
+    assert {row["method"] for row in rows} == {"vina"}, "with narrations it would be the same number under another name"
+    assert sentences_by_asr_times(store, "run-2", corpus, job.pairing) is None
+
+
+def test_padding_does_not_make_a_narration_alignable(measured: Measured) -> None:
+    corpus = Corpus(measured.store, measured.job.training.backbone, "metadata")
+    question = question_of(measured.store, "htm-align", corpus)
+    centre = next(method for method in rules(corpus) if method.name == "centre")
+    for answer in centre.answer(question):
+        assert answer.alignable_BS is not None
+        for row, (video, _) in enumerate(answer.pairs):
+            nearest = 0.5 if corpus.num_seconds[video] % 2 == 0 else 0.0
+            assert answer.alignable_BS[row, : len(question.labels[video])].tolist() == [-nearest] * len(
+                question.labels[video]
+            )
+
+
+def test_held_out_videos_that_come_later_leave_the_models_their_names(measured: Measured, tmp_path: Path) -> None:
+    """Who has trained may bring a benchmark's features and narrations, and measure what was trained."""
+    shutil.copytree(measured.job.store, tmp_path / "store")
+    job = replace(measured.job, store=str(tmp_path / "store"))
+    store, before = Store(job.store), Curriculum(measured.job, alone("cpu"))
+    (tmp_path / "crosstask/annotations").mkdir(parents=True)
+    for name in ("tasks_primary.txt", "tasks_related.txt"):
+        if (measured.corpus / "crosstask" / name).exists():
+            shutil.copy(measured.corpus / "crosstask" / name, tmp_path / "crosstask" / name)
+    task = (tmp_path / "crosstask/tasks_primary.txt").read_text().split()[0]
+    (tmp_path / "crosstask/annotations" / f"{task}_later.csv").write_text("1,2,5\n")
+    import_source(store, "run-2", "crosstask", tmp_path / "crosstask")
+    (tmp_path / "features").mkdir()
+    np.save(tmp_path / "features/later.npy", np.ones((20, before.corpus.video_width), np.float32))
+    import_source(store, "run-2", "features", tmp_path / "features", Options(backbone=job.training.backbone))
+    (tmp_path / "said").mkdir()
+    (tmp_path / "said/said.json").write_text(json.dumps({"later": {"text": ["hello"], "start": [1], "end": [2]}}))
+    import_source(store, "run-2", "howto100m", tmp_path / "said")
+    after = Curriculum(job, alone("cpu"))
+    assert (after.tan_name, after.name) == (before.tan_name, before.name) and "later" in after.corpus.num_seconds
+    np.save(tmp_path / "features/another.npy", np.ones((20, before.corpus.video_width), np.float32))
+    import_source(store, "run-3", "features", tmp_path / "features", Options(backbone=job.training.backbone))
+    assert Curriculum(job, alone("cpu")).tan_name != before.tan_name, "this one may be trained on"
+
+
+def test_both_variants_of_tan_are_measured(job: MakeJob) -> None:
+    for positions in (False, True):
+        Curriculum(job(tan_text_positions=positions, tan_epochs=1), alone("cpu")).train_tan()
+    asked = job(tan_epochs=1)
+    evaluate(asked)
+    found = {name for name, _ in rows_of(Store(asked.store), "htstep-r1", "test_seen")}
+    assert found == RULES | {SENTENCES, "tan-lc", "tan-pe-lc"}
+
+
+def test_a_published_tan_is_measured_too(tmp_path: Path) -> None:
+    knobs = Knobs(num_videos=10, num_tasks=2, num_rendered=0, missing_share=0.2, feature_width=1024)
+    write_world(World(knobs, 0), tmp_path / "corpus")
+    store = Store(tmp_path / "store")
+    import_corpus(Job(store.uri, "import", str(tmp_path / "corpus")))
+    torch.manual_seed(0)
+    torch.save({"state_dict": PublishedTan().state_dict()}, tmp_path / "t.pth.tar")
+    words = [f"word{number}" for number in range(VOCABULARY_SIZE - 2)] + ["stir", "the"]
+    np.save(tmp_path / "s3d_dict.npy", np.array(words))
+    settings = replace(TINY, tan=str(tmp_path / "t.pth.tar"))
+    evaluate(Job(store.uri, "run-1", training=settings))
+    rows = [row for row in store.table("metrics").snapshot().read().to_pylist() if row["method"] == "tan"]
+    assert {row["protocol"] for row in rows} == set(PROTOCOLS) and {row["seed"] for row in rows} == {None}
+    assert all(row["training"].startswith("t.pth.tar@") for row in rows)

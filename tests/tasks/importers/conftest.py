@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage import Store
@@ -29,10 +31,13 @@ def world_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(world_files: Path, tmp_path: Path) -> Path:
-    """One folder a source; that of the features has no sub-folder for the backbone."""
+    """One folder a source; that of the features has no sub-folder for the backbone, whose texts are there as well."""
     folder = tmp_path / "corpus"
     shutil.copytree(world_files, folder, ignore=shutil.ignore_patterns("features"))
     shutil.copytree(world_files / "features" / BACKBONE, folder / "features")
+    (folder / "texts").mkdir()
+    texts = pa.table({"text": ["stir", "mix"], "vector": [[1.0, 0.0], [0.0, 1.0]]})
+    pq.write_table(texts, folder / "texts/features.parquet")
     return folder
 
 

@@ -50,7 +50,7 @@ def test_a_source_is_forgotten_to_be_imported_anew(tmp_path: Path, corpus: Path,
         bring(source, corpus / source)
     before = sorted_rows(tmp_path / "store")
     for source in SOURCES:
-        taken = forget_source(store, source, "features" if source == "features" else None)
+        taken = forget_source(store, source, "features" if source in ("features", "texts") else None)
         assert taken
         bring(source, corpus / source)
         assert sorted_rows(tmp_path / "store") == before

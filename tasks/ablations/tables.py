@@ -1,0 +1,144 @@
+"""The ablation tables: each row is a training with some settings changed, each cell a number beside the paper's.
+
+Rows with equal settings are one training, in whichever table they stand. `curriculum` and `main` are our own: what each
+stage of the training adds, and the models that `vina results` compares.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tasks.evaluation.methods import BY_ASR, DIRECT, INDIRECT, WITH
+from tasks.evaluation.protocols import HTM_ALIGN, HTSTEP_R1
+from tasks.evaluation.text_methods import SENTENCES
+from tasks.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number of `metrics`: of the row's training, by the method's name."""
+
+    method: str
+    protocol: str = HTSTEP_R1.name
+    metric: str = "R@1"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table. `cells` and `paper` are by the names of the columns."""
+
+    name: str
+    changes: Mapping[str, Any]
+    cells: Mapping[str, Cell]
+    paper: Mapping[str, float] = field(default_factory=dict)
+    labels: str = ""
+    """What is said of the labels: `discarded`, the largest share that a teacher's round drops; `rounds`, how good those
+    of each round are, in rows of their own."""
+
+
+FIXED: Mapping[str, Any] = {"refresh_epochs": 0}
+SILENT, TOLD, ALIGN = "HT-Step w/o nar.", "HT-Step w/ nar.", "HTM-Align"
+DISCARDED = "max % discarded"
+
+
+def _row(name: str, changes: Mapping[str, Any], *paper: float | None, method: str = "vina") -> Row:
+    """A row of the three columns that most tables have."""
+    cells = {SILENT: Cell(method), TOLD: Cell(method + WITH), ALIGN: Cell(method, HTM_ALIGN.name)}
+    known = {column: value for column, value in zip(cells, paper, strict=False) if value is not None}
+    return Row(name, changes, cells, known)
+
+
+def _components(settings: TrainingSettings) -> list[Row]:
+    return [
+        _row("(1) TAN*", {}, 30.7, None, 47.1, method="tan-lc"),
+        _row("(2) N", {**FIXED, "steps": False}, None, None, 63.2),
+        _row("(3) S", {**FIXED, "narrations": False}, 34.0),
+        _row("(4) S, iterative", {"narrations": False}, 35.8),
+        _row("(5) N+S", FIXED, 34.3, 36.1, 64.8),
+        _row("(6) N+S, iterative", {}, 36.9, 39.1, 67.0),
+    ]
+
+
+def _pathways(settings: TrainingSettings) -> list[Row]:
+    ways = (
+        ("S -> V", "vina", 34.3),
+        ("S -> N -> V, learned", f"vina{INDIRECT}", 30.5),
+        ("S -> N learned, N -> V by ASR times", f"vina{BY_ASR}", 27.9),
+        ("S -> N by sentence model, N -> V by ASR times", SENTENCES, 19.0),
+        ("fused", f"vina{WITH}", 36.1),
+    )
+    return [Row(name, FIXED, {"HT-Step": Cell(method)}, {"HT-Step": paper}) for name, method, paper in ways]
+
+
+def _labels(settings: TrainingSettings) -> list[Row]:
+    def row(matrix: str, gamma: float, discarded: float, *paper: float) -> Row:
+        changes = {"label_matrix": matrix, "gamma": gamma, "confidence": "peak", "keep_share": 0.0}
+        found = _row(f"{'S -> V' if matrix == 'SV' else 'fused'}, gamma {gamma}", changes, *paper)
+        cells = {column: cell for column, cell in found.cells.items() if column != ALIGN}
+        return Row(found.name, changes, cells, {**found.paper, DISCARDED: discarded}, "discarded")
+
+    rows = [row("SV", 0.40, 24, 34.3, 36.5), row("SV", 0.65, 91, 36.9, 39.1)]
+    rows += [row("F", 0.40, 60, 34.1, 35.9), row("F", 0.55, 88, 36.2, 35.5)]
+    if settings.keep_share or settings.confidence != "peak":
+        name = f"as in the preset: {settings.confidence} confidence, {settings.keep_share:.0%} kept"
+        rows.append(Row(name, {}, {SILENT: Cell("vina"), TOLD: Cell(f"vina{WITH}")}, labels="discarded"))
+    return rows
+
+
+def _selection(settings: TrainingSettings) -> list[Row]:
+    rows = (("metadata", "metadata", 34.3), ("top-1", "top1", 34.7), ("random of top-5", "random_top5", 34.3))
+    return [_row(name, {**FIXED, "selection": selection}, paper) for name, selection, paper in rows]
+
+
+def _architecture(settings: TrainingSettings) -> list[Row]:
+    def row(positions: bool, separate: bool, *paper: float) -> Row:
+        name = f"{'with' if positions else 'no'} step positions, {'separate' if separate else 'shared'} MLP"
+        return _row(name, {**FIXED, "step_positions": positions, "separate_text_mlps": separate}, *paper)
+
+    return [
+        row(False, True, 33.5, 34.0, 65.8),
+        row(False, False, 34.0, 34.9, 65.9),
+        row(True, False, 33.8, 34.4, 67.0),
+        row(True, True, 34.3, 36.1, 64.8),
+    ]
+
+
+def _curriculum(settings: TrainingSettings) -> list[Row]:
+    def row(name: str, changes: Mapping[str, Any], method: str, labels: str = "") -> Row:
+        ways = {"no narrations": "", "direct": DIRECT, "indirect": INDIRECT, "fused": WITH}
+        return Row(name, changes, {column: Cell(method + way) for column, way in ways.items()}, labels=labels)
+
+    return [
+        row("TAN*", {}, "tan-lc"),
+        row("burn-in", {}, BURNT_IN),
+        row("fixed labels", FIXED, "vina"),
+        row("iterative labels", {}, "vina", "rounds"),
+    ]
+
+
+def _main(settings: TrainingSettings) -> list[Row]:
+    """Without the paper's numbers: those are of test videos, and stand in the main table."""
+    return [
+        _row("TAN* (LC)", {}, method="tan-lc"),
+        _row("TAN* (PE+LC)", {"tan_text_positions": True}, method="tan-pe-lc"),
+        _row("VINA", {}),
+    ]
+
+
+BURNT_IN = "vina burn-in"
+TABLES = {
+    "components": _components,
+    "pathways": _pathways,
+    "labels": _labels,
+    "selection": _selection,
+    "architecture": _architecture,
+    "curriculum": _curriculum,
+    "main": _main,
+}
+
+
+def rows_of(table: str, settings: TrainingSettings) -> list[Row]:
+    """The rows of a table, for a training whose settings they change."""
+    if not settings.refresh_epochs or settings.burn_in_epochs == settings.epochs:
+        raise ValueError("no round comes after the burn-in: set refresh_epochs, burn_in_epochs and epochs so")
+    return TABLES[table](settings)

@@ -1,0 +1,169 @@
+"""Files of predictions that people bring, CSV or Parquet: other columns are ignored, rows without sense are named."""
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from tasks.evaluation.protocols import Protocol
+from tasks.importers.narrations import number
+from vina_model.metrics.columns import Ints
+
+SHOWN = 10
+LONGEST_HEADER = 1 << 20
+LARGEST_LABEL = 999_999_999
+"""As in the data sets' own files; so a video's number and a label make one number."""
+PARQUET = b"PAR1"
+
+
+class BadPredictions(ValueError):
+    """A file of predictions cannot be scored."""
+
+
+@dataclass
+class _Malformed:
+    """Rows that cannot be used, and some of them in words. They are counted from 1 behind the header."""
+
+    path: Path
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, rows: Ints, say: Callable[[int], str]) -> None:
+        """Take note of those that are not known yet."""
+        new = np.setdiff1d(rows, self.rows)
+        self.rows = np.union1d(self.rows, new)
+        self.lines += [f"row {row + 1}: {say(row)}" for row in new[: SHOWN - len(self.lines)].tolist()]
+
+    def refuse(self) -> None:
+        """Raise, if there are any."""
+        if count := len(self.rows):
+            more = [f"... and {count - len(self.lines):,} more"] if count > len(self.lines) else []
+            said = f"{self.path}: {count:,} rows are malformed, and nothing was scored; mend them:"
+            raise BadPredictions("\n  ".join([said, *self.lines, *more]))
+
+
+def read_predictions(path: Path, protocol: Protocol) -> pa.Table:
+    """The protocol's columns: ids as text, labels as whole numbers, times and scores as finite numbers.
+
+    BadPredictions names the first rows that are malformed, and says how many there are.
+    """
+    if not path.is_file():
+        raise BadPredictions(f"there is no file of predictions at {path}")
+    bad, is_parquet = _Malformed(path), _is_parquet(path)
+    try:
+        rows = _read_parquet(path, protocol) if is_parquet else _read_csv(path, protocol, bad)
+    except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
+        raise BadPredictions(f"{path} cannot be read as {'Parquet' if is_parquet else 'CSV'}: {error}") from error
+    bad.refuse()  # at once: behind a row that was left out, the others have other numbers
+    if not len(rows):
+        raise _nothing(path, protocol)
+    columns = {}
+    for name in protocol.columns:
+        make = _ids if name in (protocol.video, protocol.task) else _numbers
+        columns[name] = make(rows[name], name, protocol, bad)
+    bad.refuse()
+    found = pa.table(columns)
+    _find_repeated(found, protocol, bad) if protocol.is_point else _find_reversed(found, protocol, bad)
+    bad.refuse()
+    return found
+
+
+def _is_parquet(path: Path) -> bool:
+    """By its name, or by what it begins with."""
+    with path.open("rb") as file:
+        return path.suffix.lower() == ".parquet" or file.read(len(PARQUET)) == PARQUET
+
+
+def _nothing(path: Path, protocol: Protocol) -> BadPredictions:
+    return BadPredictions(f"{path} has no predictions: rows of {','.join(protocol.columns)} are expected")
+
+
+def _check_columns(path: Path, names: list[str], protocol: Protocol) -> None:
+    if missing := [name for name in protocol.columns if name not in names]:
+        raise BadPredictions(
+            f"{path} has no column {', '.join(missing)}; its columns are {str(names)[1:-1][:300] or '(none)'}; "
+            f"{protocol.name} takes {','.join(protocol.columns)}"
+        )
+    if repeated := [name for name in protocol.columns if names.count(name) > 1]:
+        raise BadPredictions(f"{path} has the column {', '.join(repeated)} more than once: leave one of them")
+
+
+def _read_parquet(path: Path, protocol: Protocol) -> pa.Table:
+    _check_columns(path, pq.read_schema(path).names, protocol)
+    return pq.read_table(path, columns=protocol.columns)
+
+
+def _read_csv(path: Path, protocol: Protocol, bad: _Malformed) -> pa.Table:
+    """All cells as text; a row with too few or too many is malformed."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        records = csv.reader(io.StringIO(file.read(LONGEST_HEADER), newline=""))
+    header = next((record for record in records if record), None)
+    if header is None:
+        raise BadPredictions(f"{path} is empty: a header with {','.join(protocol.columns)} is expected")
+    _check_columns(path, header, protocol)
+    if not any(records):
+        raise _nothing(path, protocol)
+    odd: dict[int, str] = {}
+
+    def skip(row: pacsv.InvalidRow) -> str:
+        said = f"{row.actual_columns} cells, {row.expected_columns} are expected: {row.text[:80]!r}"
+        odd[row.number - 2] = said if len(odd) < SHOWN else ""
+        return "skip"
+
+    rows = pacsv.read_csv(
+        path,
+        read_options=pacsv.ReadOptions(use_threads=False),  # only so are row numbers known
+        parse_options=pacsv.ParseOptions(invalid_row_handler=skip, newlines_in_values=True),
+        convert_options=pacsv.ConvertOptions(
+            include_columns=protocol.columns, column_types=dict.fromkeys(protocol.columns, pa.string())
+        ),
+    )
+    bad.add(np.array(list(odd), np.int64), lambda row: odd[row])
+    return rows
+
+
+def _ids(column: pa.ChunkedArray, name: str, protocol: Protocol, bad: _Malformed) -> pa.ChunkedArray:
+    try:
+        texts = column.cast(pa.string())
+    except pa.ArrowException as error:
+        raise BadPredictions(f"{bad.path}: the column {name} holds {column.type}, not text: {error}") from error
+    empty = pc.fill_null(pc.equal(texts, ""), True)
+    bad.add(np.flatnonzero(empty.to_numpy()), lambda row: f"{name} is empty")
+    return texts
+
+
+def _numbers(column: pa.ChunkedArray, name: str, protocol: Protocol, bad: _Malformed) -> pa.Array:
+    try:
+        values = column.cast(pa.float64()).to_numpy()
+    except pa.ArrowException:
+        values = np.array([number(value) for value in column.to_pylist()])
+    wrong, expected = ~np.isfinite(values), "a number"
+    if name == protocol.label:
+        expected = f"a whole number from 0 to {LARGEST_LABEL:,}"
+        wrong = ~((values >= 0) & (values <= LARGEST_LABEL) & (values == np.floor(values)))
+    bad.add(np.flatnonzero(wrong), lambda row: f"{name} is {column[row].as_py()!r}, not {expected}")
+    values = np.where(wrong, 0, values)
+    return pa.array(values.astype(np.int64) if name == protocol.label else values)
+
+
+def _find_reversed(found: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
+    starts, ends = (found[name].to_numpy() for name in protocol.times)
+    bad.add(np.flatnonzero(ends < starts), lambda row: f"it ends at {ends[row]} s, before it starts at {starts[row]} s")
+
+
+def _find_repeated(found: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
+    keys = [found[name].cast(pa.string()) for name in (protocol.task, protocol.video, protocol.label) if name]
+    joined = pc.binary_join_element_wise(*keys, "\x1f")
+    codes = joined.combine_chunks().dictionary_encode().indices.to_numpy()
+    _, firsts, own = np.unique(codes, return_index=True, return_inverse=True)
+    repeated = np.flatnonzero(firsts[own] != np.arange(len(codes)))
+    bad.add(
+        repeated, lambda row: f"it repeats row {firsts[own[row]] + 1}: one moment for each {protocol.label}, please"
+    )

@@ -1,0 +1,84 @@
+"""The file that HT-Step's evaluation server takes: segments of every step, of videos whose annotations it keeps."""
+
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from storage import Store
+from storage.catalogue import Catalogue
+from tasks.evaluation.methods import WITH
+from tasks.evaluation.predicting import as_in_files
+from tasks.evaluation.protocols import HTSTEP_MAP
+from tasks.evaluation.results import settings_of_run
+from tasks.training.corpus import Corpus
+from tasks.training.curriculum import name_trainings
+
+PREFERRED = (f"vina{WITH}", "vina")
+
+
+class Submission(NamedTuple):
+    """What was written: whose predictions, how many, on how many of the split's videos."""
+
+    training: str
+    method: str
+    num_rows: int
+    num_videos: int
+    num_listed: int
+
+
+def export_htstep(store: Store, run: str, split: str, method: str | None, path: Path) -> Submission:
+    """Write a run's (or a training's) segments for a split; the file appears whole or not at all."""
+    training, chosen = _choose(store, _training(store, run), run, method)
+    with Catalogue(store) as catalogue:
+        listed = catalogue.query(
+            "SELECT DISTINCT video_id, split FROM videos WHERE source = 'htstep' AND split IS NOT NULL"
+        )  # fmt: skip
+    splits = sorted(set(listed["split"].to_pylist()))
+    if split not in splits:
+        known = ", ".join(splits) or "none: `vina import htstep PATH` with its video_splits.json"
+        raise ValueError(f"HT-Step has no split {split!r} in the store; there are {known}")
+    videos = listed.filter(pc.equal(listed["split"], split))["video_id"]
+    snapshot = store.table("predictions").snapshot()
+    rows = snapshot.where(training=training, protocol=HTSTEP_MAP.name, method=chosen).read()
+    rows = rows.filter(pc.is_in(rows["video_id"], videos.combine_chunks()))
+    if not len(rows):
+        raise ValueError(
+            f"{training} ({chosen}) has no predictions for {split}: its videos need features, and HowTo100M's metadata "
+            "(or annotations) to know their activity; then run the stage `evaluation`"
+        )
+    _write(as_in_files(rows, HTSTEP_MAP), path)
+    return Submission(training, chosen, len(rows), pc.count_distinct(rows["video_id"]).as_py(), len(videos))
+
+
+def _training(store: Store, run: str) -> str:
+    """The student of a run; a training's own name is taken as it is."""
+    if "@" in run:
+        return run
+    settings = settings_of_run(store, run)
+    return list(name_trainings(settings, Corpus(store, settings.backbone, settings.selection)))[1]
+
+
+def _choose(store: Store, training: str, run: str, method: str | None) -> tuple[str, str]:
+    shards = store.table("predictions").snapshot().where(protocol=HTSTEP_MAP.name).shards
+    known = sorted({(str(shard.constants["training"]), str(shard.constants["method"])) for shard in shards})
+    own = [name for place, name in known if place == training]
+    if not own:
+        listed = ", ".join(dict.fromkeys(place for place, _ in known)) or "none: run the stage `evaluation`"
+        raise ValueError(f"{run} has no predictions for HT-Step; those that have: {listed}")
+    chosen = method or next((name for name in PREFERRED if name in own), own[0])
+    if chosen not in own:
+        raise ValueError(f"{run} has no method {chosen!r}: choose --method {' or '.join(map(repr, own))}")
+    return training, chosen
+
+
+def _write(rows: pa.Table, path: Path) -> None:
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    try:
+        pacsv.write_csv(rows, partial, pacsv.WriteOptions(quoting_style="none", quoting_header="none"))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""A benchmark's annotations as the metrics take them: videos and labels numbered.
+
+In CrossTask, what is numbered as a video is a video *of a task*. Labels keep their own numbers: a step's id, a
+headline's place, a narration's place.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from storage import Store
+from tasks.evaluation.protocols import ALL, TEST, VALIDATION
+from vina_model.metrics.columns import Bools, Floats, Ints, Segments
+
+OF_TASKS = ("crosstask", "crosstask-articles")
+"""Benchmarks that ask about a video and a task: one video may be listed under two."""
+HELD_BACK = ("train", "excluded")
+"""Splits that are no benchmark."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Annotations of one benchmark and split."""
+
+    benchmark: str
+    split: str
+    videos: list[str]
+    """Ids by number; one that belongs to two tasks is there twice."""
+    tasks: list[str]
+    """The article (CrossTask: the task) of each; empty for narrations."""
+    segments: Segments
+    """Only what is alignable."""
+    asked: Segments
+    """All annotated labels, alignable or not: narrations."""
+    alignable: Bools
+    """Which of `asked`."""
+    is_validation_V: Bools
+    durations_V: Floats
+    """NaN where it is not known."""
+    articles: dict[str, list[int]]
+    """The labels of each article, in its order."""
+    activities: dict[str, str]
+    """The title of each article."""
+
+    @property
+    def num_videos(self) -> int:
+        """Videos that are annotated."""
+        return len(self.videos)
+
+    @cached_property
+    def activities_V(self) -> Ints:
+        """The activity of each video, numbered."""
+        return _numbered([self.activities.get(task, task) for task in self.tasks])[1]
+
+    @cached_property
+    def tasks_V(self) -> Ints:
+        """The task of each video, numbered."""
+        return _numbered(self.tasks)[1]
+
+    def only(self, known: Collection[str]) -> "Truth":
+        """The part about these videos."""
+        kept_V = np.array([video in known for video in self.videos], np.bool_)
+        number_V = np.cumsum(kept_V) - 1
+
+        def part(segments: Segments) -> Segments:
+            chosen = segments.take(kept_V[segments.videos])
+            return chosen._replace(videos=number_V[chosen.videos])
+
+        return replace(
+            self,
+            videos=[video for video, kept in zip(self.videos, kept_V, strict=True) if kept],
+            tasks=[task for task, kept in zip(self.tasks, kept_V, strict=True) if kept],
+            segments=part(self.segments),
+            asked=part(self.asked),
+            alignable=self.alignable[kept_V[self.asked.videos]],
+            is_validation_V=self.is_validation_V[kept_V],
+            durations_V=self.durations_V[kept_V],
+        )
+
+
+def splits_of(store: Store, benchmark: str) -> list[str]:
+    """The splits that a benchmark's annotations have, without those that are none of it."""
+    snapshot = store.table("annotations").snapshot().where(benchmark=benchmark)
+    found = snapshot.distinct("split") if snapshot.shards else set()
+    return sorted(found - set(HELD_BACK))
+
+
+def read_truth(store: Store, benchmark: str, split: str) -> Truth:
+    """The annotations of a split (`all`: of all of them)."""
+    rows = store.table("annotations").snapshot().where(benchmark=benchmark).read(_COLUMNS)
+    wanted = pc.invert(pc.is_in(rows["split"], pa.array(HELD_BACK)))
+    if split != ALL and (benchmark, split) != ("crosstask", TEST):  # whose test sets are drawn from all
+        wanted = pc.and_(wanted, pc.equal(rows["split"], split))
+    label = rows["narration_row"] if benchmark == "htm-align" else rows["step_id"]
+    rows = rows.append_column("label", label.cast(pa.int64())).filter(pc.and_(wanted, label.is_valid()))
+    tasks = pc.fill_null(rows["task_id"], "")
+    names = rows["video_id"]
+    if benchmark in OF_TASKS:
+        names = pc.binary_join_element_wise(names, tasks, "\x1f")
+    keys, numbers = _numbered(names.to_pylist())
+    firsts = np.unique(numbers, return_index=True)[1]
+    videos, own_tasks = (column.take(pa.array(firsts)).to_pylist() for column in (rows["video_id"], tasks))
+    validation = np.zeros(len(keys), np.bool_)
+    validation[numbers] = pc.equal(rows["split"], VALIDATION).to_numpy()
+    asked = Segments(numbers, rows["label"].to_numpy(), rows["start_s"].to_numpy(), rows["end_s"].to_numpy())
+    alignable = rows["alignable"].to_numpy().astype(np.bool_)
+    durations = _durations(store, benchmark)
+    return Truth(
+        benchmark, split, videos, own_tasks, asked.take(alignable), asked, alignable, validation,
+        np.array([durations.get(video, np.nan) for video in videos], np.float64), *_articles(store, benchmark),
+    )  # fmt: skip
+
+
+def _numbered(names: list[str]) -> tuple[list[str], Ints]:
+    """The different ones in their order, and the place of each among them."""
+    different, numbers = np.unique(names, return_inverse=True)
+    return different.tolist(), numbers.astype(np.int64)
+
+
+def _durations(store: Store, benchmark: str) -> dict[str, float]:
+    rows = _rows(store, "videos", benchmark, "video_id", "duration_s")
+    return {row["video_id"]: row["duration_s"] for row in rows if row["duration_s"] is not None}
+
+
+def _articles(store: Store, benchmark: str) -> tuple[dict[str, list[int]], dict[str, str]]:
+    steps = _rows(store, "steps", benchmark, "article_id", "row", "step_id")
+    labels: dict[str, list[int]] = {}
+    for step in sorted(steps, key=lambda step: (step["article_id"], step["row"])):
+        labels.setdefault(step["article_id"], []).append(int(step["step_id"]))
+    titles = {row["article_id"]: row["title"] for row in _rows(store, "articles", benchmark, "article_id", "title")}
+    return labels, titles
+
+
+def _rows(store: Store, table: str, source: str, *columns: str) -> list[dict[str, Any]]:
+    snapshot = store.table(table).snapshot().where(source=source)
+    return list(snapshot.read(columns).to_pylist()) if snapshot.shards else []
+
+
+_COLUMNS = ("video_id", "task_id", "step_id", "narration_row", "start_s", "end_s", "alignable", "split")

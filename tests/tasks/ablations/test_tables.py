@@ -1,0 +1,148 @@
+"""The ablation tables: the paper's rows and numbers, every cell of every seed, and nothing trained twice."""
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.cli import main
+from storage import Store
+from storage.catalogue import Catalogue
+from tasks.ablations.making import Ablation
+from tasks.ablations.tables import TABLES, rows_of
+from tasks.job import Job
+from tasks.training.settings import PRESETS
+from tests.tasks.conftest import TINY, MakeJob
+
+QUICK = {"tan_epochs": 1, "epochs": 2, "burn_in_epochs": 1}
+NAMES = ("width", "layers", "heads", "word_width", "hidden_width", "text_width", "batch_size", "device", "keep_share")
+
+
+@pytest.fixture(scope="session")
+def ablated(small_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Ablation:
+    """A store that several tables are made in."""
+    folder = tmp_path_factory.mktemp("ablated") / "store"
+    shutil.copytree(small_world, folder)
+    return Ablation(Job(str(folder), "run-1", training=replace(TINY, **QUICK)))
+
+
+def ask(store: Store, query: str) -> list[dict[str, Any]]:
+    with Catalogue(store) as catalogue:
+        return list(catalogue.query(query).to_pylist())
+
+
+def paper(table: str) -> dict[str, list[float]]:
+    """The numbers of each row, in the order of the columns."""
+    return {row.name: list(row.paper.values()) for row in rows_of(table, PRESETS["paper"])}
+
+
+def test_the_papers_numbers() -> None:
+    assert list(paper("components").values()) == [
+        [30.7, 47.1], [63.2], [34.0], [35.8], [34.3, 36.1, 64.8], [36.9, 39.1, 67.0]
+    ]  # fmt: skip
+    assert list(paper("pathways").values()) == [[34.3], [30.5], [27.9], [19.0], [36.1]]
+    assert list(paper("labels").values()) == [[34.3, 36.5, 24], [36.9, 39.1, 91], [34.1, 35.9, 60], [36.2, 35.5, 88]]
+    assert list(paper("selection").values()) == [[34.3], [34.7], [34.3]]
+    assert list(paper("architecture").values()) == [
+        [33.5, 34.0, 65.8], [34.0, 34.9, 65.9], [33.8, 34.4, 67.0], [34.3, 36.1, 64.8]
+    ]  # fmt: skip
+
+
+def test_rows_of_the_paper_are_one_training_where_the_paper_says_so() -> None:
+    """Row 5 of the components is the last of the architectures, the first of the selections, and all pathways."""
+    base = replace(PRESETS["paper"], selection="metadata")
+    changed = {(table, row.name): replace(base, **row.changes) for table in TABLES for row in rows_of(table, base)}
+    fifth = changed["components", "(5) N+S"]
+    assert changed["architecture", "with step positions, separate MLP"] == changed["selection", "metadata"] == fifth
+    assert all(changed["pathways", row.name] == fifth for row in rows_of("pathways", base))
+    assert changed["labels", "S -> V, gamma 0.65"] == changed["components", "(6) N+S, iterative"]
+
+
+def test_every_cell_is_there_and_kept(ablated: Ablation) -> None:
+    results = ablated.make("components", [3])
+    cells = Counter(found.variant for found in results)
+    counts = [cells[row.name] for row in rows_of("components", ablated.job.training)]
+    assert counts == [2, 2, 1, 1, 3, 3], "TAN* and N know no fusion, S hears nothing"
+    assert all(0 <= found.value <= 100 for found in results)
+    rows = ablated.store.table("ablations").snapshot().read().to_pylist()
+    kept = {(row["row"], row["measure"], row["seed"], row["training"], row["value"]) for row in rows}
+    assert kept == {(found.row, found.measure, found.seed, found.training, found.value) for found in results}
+    metrics = ablated.store.table("metrics").snapshot().read().to_pylist()
+    by_cell = {(row["training"], row["protocol"], row["method"], row["metric"], row["split"]): row for row in metrics}
+    sixth = next(found for found in results if found.variant == "(6) N+S, iterative" and "w/ nar." in found.measure)
+    stored = by_cell[sixth.training, "htstep-r1", "vina with narrations", "R@1", "val_seen"]
+    assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.split == "val_seen"
+
+
+def test_tables_share_trainings_and_nothing_is_trained_twice(ablated: Ablation) -> None:
+    ablated.make("components", [3])
+    store = ablated.store
+    before = {shard.constants["training"] for shard in store.table("training_log").snapshot().shards}
+    pathways = ablated.make("pathways", [3])
+    assert [found.variant for found in pathways] == [row.name for row in rows_of("pathways", TINY)]
+    assert {shard.constants["training"] for shard in store.table("training_log").snapshot().shards} == before
+    versions = {name: store.table(name).snapshot().version for name in ("training_log", "pseudo_labels", "metrics")}
+    again = ablated.make("pathways", [3])
+    assert again == pathways
+    assert versions == {name: store.table(name).snapshot().version for name in versions}, "nothing was to do"
+
+
+def test_discarded_labels_are_counted(ablated: Ablation) -> None:
+    results = ablated.make("labels", [3])
+    found = {row.variant: row.value for row in results if row.measure == "max % discarded"}
+    store = ablated.store
+    assert set(found) == {row.name for row in rows_of("labels", ablated.job.training)} and len(found) == 5
+    labels = store.table("pseudo_labels").snapshot().read(["training", "round", "kept", "gamma", "matrix"]).to_pylist()
+    own = next(row for row in results if row.variant == "fused, gamma 0.55")
+    rounds: dict[int, list[bool]] = {}
+    for row in labels:
+        if row["training"] == own.training and row["round"]:
+            assert (row["matrix"], row["gamma"]) == ("F", pytest.approx(0.55))
+            rounds.setdefault(row["round"], []).append(not row["kept"])
+    assert found[own.variant] == pytest.approx(max(100 * sum(flags) / len(flags) for flags in rounds.values()))
+
+
+def test_the_curriculum_has_burn_in_and_the_labels_of_every_round(ablated: Ablation) -> None:
+    results = ablated.make("curriculum", [3])
+    variants = list(dict.fromkeys(found.variant for found in results))
+    rows = ["TAN*", "burn-in", "fixed labels", "iterative labels", "labels of round 0", "labels of round 1"]
+    assert variants == rows
+    assert {found.measure for found in results if found.variant == "burn-in"} == {
+        "no narrations", "direct", "indirect", "fused"
+    }  # fmt: skip
+
+
+def test_the_command_prints_ours_beside_the_papers(job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = job(**QUICK)
+    quick = [f"{name}={value}" for name, value in QUICK.items()]
+    own = [f"{name}={getattr(TINY, name)}" for name in NAMES]
+    changes = [f"--set={change}" for change in (*quick, *own)]
+    assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", *changes]) == 0
+    said = capsys.readouterr().out
+    assert "mean and standard deviation of the seeds 0, 1; HT-Step: val_seen" in said
+    (line,) = [line for line in said.splitlines() if "S -> N learned, N -> V by ASR times" in line]
+    assert line.count("±") == 1 and " 27.9 " in line
+    (run,) = Store(asked.store).table("runs").snapshot().read().to_pylist()
+    assert (run["stages"], run["state"]) == (["ablate pathways"], "completed")
+    assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", "--json", *changes]) == 0
+    cells = json.loads(capsys.readouterr().out)["pathways"]
+    assert len(cells) == 10 and {cell["seed"] for cell in cells} == {0, 1}
+    means = ask(Store(asked.store), "SELECT variant, seeds, mean FROM ablation_means ORDER BY row")
+    values = [cell["value"] for cell in cells if cell["variant"] == "fused"]
+    assert [row["seeds"] for row in means] == [2] * 5
+    assert means[-1]["mean"] == pytest.approx(sum(values) / 2, abs=0.01)
+
+
+def test_what_cannot_be_ablated_is_refused(job: MakeJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="no round comes after the burn-in: set refresh_epochs"):
+        Ablation(job(refresh_epochs=0)).make("components", [0])
+    with pytest.raises(SystemExit):
+        main(["ablate", "components", "--seeds", "1,x"])
+    assert "'1,x' is not a list of whole numbers, e.g. 0,1,2" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["ablate", "components", "--store", str(tmp_path / "empty")]) == 1
+    assert "no held-out video of HT-Step has demo-concepts features: import both" in capsys.readouterr().err

@@ -1,0 +1,199 @@
+"""The main table and the submission: whose numbers they are, beside whose, what is missing, and what a server gets."""
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from flows.cli import main
+from storage import Store
+from tasks.evaluation.results import read_results
+from tasks.evaluation.stage import evaluate
+from tasks.evaluation.submission import export_htstep
+from tasks.importers.sources import forget_source, import_source
+from tasks.job import Job
+from tasks.run_record import record_run
+from tasks.training.curriculum import Curriculum
+from tasks.training.processes import alone
+from tests.tasks.evaluation.conftest import Measured
+
+TOLD = ("htstep-r1", "R@1", "vina with narrations")
+
+
+@pytest.fixture(scope="session")
+def recorded(measured: Measured, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """As if `vina run` had measured it."""
+    folder = tmp_path_factory.mktemp("recorded") / "store"
+    shutil.copytree(measured.job.store, folder)
+    job = replace(measured.job, store=str(folder))
+    with record_run(Store(job.store), job.run_id, ["evaluation"], asdict(job)):
+        evaluate(job)
+    return measured._replace(job=job)
+
+
+@pytest.fixture
+def copy(recorded: Measured, tmp_path: Path) -> Iterator[Measured]:
+    shutil.copytree(recorded.job.store, tmp_path / "store")
+    yield recorded._replace(job=replace(recorded.job, store=str(tmp_path / "store")))
+
+
+def stored(store: Store, protocol: str, method: str, split: str) -> float:
+    rows = store.table("metrics").snapshot().read().to_pylist()
+    (value,) = [
+        row["value"]
+        for row in rows
+        if (row["protocol"], row["method"], row["split"], row["metric"]) == (protocol, method, split, "R@1")
+    ]
+    return float(value)
+
+
+def test_ours_stand_beside_the_papers_and_later_ones(recorded: Measured) -> None:
+    found = read_results(recorded.store)
+    assert found.run_id == "run-1"
+    assert found.ours[TOLD] == [stored(recorded.store, "htstep-r1", "vina with narrations", "test_seen")]
+    assert found.paper[TOLD] == 37.4 and found.paper["htm-align", "AUC", "vina"] == 76
+    later = {(protocol, method): value for (protocol, _, method), value in found.later.items()}
+    assert later == {
+        ("htstep-r1", "MPTVA"): 43.3, ("htm-align", "MPTVA"): 69.3, ("crosstask", "MPTVA"): 47.9,
+        ("htstep-r1", "NSVA"): 46.4, ("htm-align", "NSVA"): 71.6, ("crosstask", "NSVA"): 46.7,
+    }  # fmt: skip
+    assert found.methods.index("uniform") < found.methods.index("tan-lc") < found.methods.index("vina")
+
+
+def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: Measured) -> None:
+    for seed, changes in ((7, {}), (8, {}), (7, {"layers": 1})):
+        settings = replace(copy.job.training, seed=seed, tan_epochs=1, epochs=1, burn_in_epochs=1, **changes)
+        own = replace(copy.job, training=settings)
+        work = Curriculum(own, alone("cpu"))
+        work.label(0, work.first_teacher())
+        work.train_student(1)
+        evaluate(own)
+    newest = replace(copy.job, run_id="run-9", training=replace(settings, layers=2))
+    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], asdict(newest)):
+        pass
+    found = read_results(copy.store)
+    assert found.run_id == "run-9" and len(found.ours[TOLD]) == 2, "seeds 7 and 8"
+    assert len(found.ours["htstep-r1", "R@1", "uniform"]) == 1
+    training = Curriculum(copy.job, alone("cpu")).name
+    own = copy.store.table("metrics").snapshot().where(training=training, benchmark="htstep").read().to_pylist()
+    (value,) = [
+        row["value"]
+        for row in own
+        if (row["method"], row["split"]) == (TOLD[2], "test_seen") and row["metric"] == "R@1"
+    ]
+    assert read_results(copy.store, "run-1").ours[TOLD] == [value]
+
+
+def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measured) -> None:
+    """HT-Step's public annotations are of validation videos alone."""
+    table = copy.store.table("metrics")
+    for shard in table.snapshot().where(benchmark="htstep").shards:
+        partition = {"training": str(shard.constants["training"]), "benchmark": "htstep"}
+        rows = table.snapshot().where(**partition, _shard=shard.name).read(table.schema.files.names)
+        public = rows.filter(pc.equal(rows["split"], "val_seen"))
+        table.commit(public, partition, shard.name, fingerprint="val", run_id="run-1")
+    found = read_results(copy.store)
+    assert (found.paper[TOLD], found.paper["htstep-r1", "R@1", "tan-lc"]) == (39.1, 30.7)
+    assert not [key for key in found.later if key[0] == "htstep-r1"], "those are of test videos"
+    assert found.paper["htm-align", "R@1", "vina"] == 66.5
+
+
+def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
+    failed = replace(copy.job, run_id="run-8")
+    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], asdict(failed)):
+        raise RuntimeError("at once")
+    assert read_results(copy.store).run_id == "run-1"
+    with pytest.raises(ValueError, match="there is no run 'typo'"):
+        read_results(copy.store, "typo")
+
+
+def test_what_is_missing_is_named_with_its_remedy(copy: Measured, tmp_path: Path) -> None:
+    notes = "\n".join(read_results(copy.store).notes)
+    assert "tan-pe-lc: not trained as in run run-1: `vina ablate main --seeds 0 --set selection=metadata`" in notes
+    assert "s3d-milnce-joint zero-shot: there are no features in its joint space" in notes
+    assert "clip-vit-b-32" in notes and "htstep: measured on test_seen, 4 videos" in notes
+    forget_source(copy.store, "crosstask")
+    assert "crosstask: no annotations are imported: `vina import crosstask PATH`" in read_results(copy.store).notes
+    empty = read_results(Store(tmp_path / "empty"))
+    assert empty.run_id is None and not empty.ours
+    assert "no run has measured a model yet: `vina run`, or `vina ablate main`" in empty.notes
+
+
+def test_the_command_prints_it(recorded: Measured, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["results", "--store", recorded.job.store]) == 0
+    said = capsys.readouterr().out
+    value = stored(recorded.store, "htstep-r1", "vina with narrations", "test_seen")
+    (line,) = [line for line in said.splitlines() if "│ vina with narrations  " in line and f"{value:.1f} [" in line]
+    assert line
+    assert "vina with narrations, in the paper" in said and "MPTVA, published later" in said
+    assert main(["results", "--store", recorded.job.store, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    (row,) = [row for row in answer["numbers"] if (row["protocol"], row["metric"], row["method"]) == TOLD]
+    assert (row["ours"], row["paper"], row["later"]) == ([value], 37.4, None)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_servers_file(
+    recorded: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "htstep", "run-1", "--store", recorded.job.store]) == 0
+    said = capsys.readouterr().out
+    assert "by vina with narrations of vina@" in said and "on 4 of the 4 videos of test_seen" in said
+    assert (tmp_path / "htstep-test_seen.csv").read_text().splitlines()[0] == "video-id,t-start,t-end,label,score"
+    rows = read(tmp_path / "htstep-test_seen.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["htstep-test_seen.csv"]
+    snapshot = recorded.store.table("predictions").snapshot()
+    kept = snapshot.where(protocol="htstep-map", method="vina with narrations").read().to_pylist()
+    videos = recorded.store.table("videos").snapshot().where(source="htstep").read().to_pylist()
+    tested = {row["video_id"] for row in videos if row["split"] == "test_seen"}
+    expected = [(row["video_id"], row["label"]) for row in kept if row["video_id"] in tested]
+    assert [(row["video-id"], int(row["label"])) for row in rows] == expected
+    assert all(0 <= float(row["t-start"]) < float(row["t-end"]) for row in rows)
+    training = Curriculum(recorded.job, alone("cpu")).name
+    named = export_htstep(recorded.store, training, "val_seen", "vina", tmp_path / "val.csv")
+    assert (named.training, named.method, named.num_videos) == (training, "vina", 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody"], "there is no run 'nobody' that trained or measured a model"),
+        (["vina@00000000"], "vina@00000000 has no predictions for HT-Step; those that have: all-MiniLM"),
+        (["run-1", "--split", "x"], "HT-Step has no split 'x' in the store; there are test_seen, train, val_seen"),
+        (["run-1", "--method", "y"], "run-1 has no method 'y': choose --method 'vina' or 'vina with narrations'"),
+        (["run-1", "--split", "train"], "has no predictions for train: its videos need features"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(
+    recorded: Measured, arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ["--store", recorded.job.store, "--output", str(tmp_path / "x.csv")]
+    assert main(["export", "htstep", *arguments, *output]) == 1
+    assert message in capsys.readouterr().err and not (tmp_path / "x.csv").exists()
+
+
+def test_videos_that_only_the_server_has_annotated_are_predicted(copy: Measured, tmp_path: Path) -> None:
+    """Their activity is known by HowTo100M's metadata."""
+    shutil.copytree(copy.corpus / "htstep", tmp_path / "htstep")
+    path = tmp_path / "htstep/annotations.json"
+    public = {name: entry for name, entry in json.loads(path.read_text()).items() if entry["subset"] != "test_seen"}
+    path.write_text(json.dumps(public))
+    before = export_htstep(copy.store, "run-1", "test_seen", None, tmp_path / "before.csv")
+    forget_source(copy.store, "htstep")
+    import_source(copy.store, "run-2", "htstep", tmp_path / "htstep")
+    job = Job(copy.job.store, "run-2", training=copy.job.training)
+    evaluate(job)
+    rows = copy.store.table("metrics").snapshot().where(training=before.training, benchmark="htstep").read()
+    assert set(rows["split"].to_pylist()) == {"val_seen"}, "nothing can be measured where nothing is annotated"
+    found = export_htstep(copy.store, before.training, "test_seen", None, tmp_path / "after.csv")
+    assert found == before and read(tmp_path / "after.csv") == read(tmp_path / "before.csv")
