@@ -41,7 +41,7 @@ demo: setup
 	$(BIN)/vina pair --store demo-store --plot demo-store/pairing.png
 	$(BIN)/vina sql "SELECT video_id, duration_s, uri AS watch_it FROM videos WHERE uri IS NOT NULL" --store demo-store
 	$(BIN)/vina sql "SELECT round, kept_percent, kept_right_percent FROM label_precision" --store demo-store
-	$(BIN)/vina sql "SELECT method, round(value, 1) AS step_recall_percent FROM metrics ORDER BY value" --store demo-store
+	$(BIN)/vina results --store demo-store
 
 bench: setup
 	$(BIN)/pytest tests/benchmarks --override-ini addopts="-q -s"

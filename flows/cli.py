@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from flows.commands import ablation, data, pairing, run, store
+from flows.commands import ablation, data, pairing, results, run, scoring, statistics, store
 from flows.commands.shared import Work
 from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=work)
         return command
 
-    for group in (run, data, pairing, ablation, store):
+    for group in (run, data, pairing, ablation, results, scoring, statistics, store):
         group.add_commands(add)
     return parser
 

@@ -27,7 +27,9 @@ def add_commands(add: Add) -> None:
     )
     _add_source(bring)
     bring.add_argument("path", metavar="PATH", type=Path, help="a folder with the data set's files, or one of them")
-    bring.add_argument("--backbone", metavar="NAME", help="features: the network's name (default: the folder's name)")
+    bring.add_argument(
+        "--backbone", metavar="NAME", help="features, texts: the network's name (default: the folder's, or file's)"
+    )
     bring.add_argument("--upload", action="store_true", help="videos: copy the files into the store")
     bring.add_argument("--json", action="store_true", help="the summary for scripts")
 
@@ -38,7 +40,7 @@ def add_commands(add: Add) -> None:
         "vina forget features --backbone s3d-milnce",
     )
     _add_source(forget)
-    forget.add_argument("--backbone", metavar="NAME", help="features: which ones")
+    forget.add_argument("--backbone", metavar="NAME", help="features, texts: which ones")
 
     demo = add(
         "demo",

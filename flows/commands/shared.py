@@ -1,8 +1,9 @@
 """What the commands share: how one is declared, its common arguments, and how answers are printed."""
 
 import argparse
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -49,3 +50,11 @@ def readable_size(num_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
+
+
+def mean_and_spread(values: Sequence[float]) -> str:
+    """Such as 73.2 ± 1.1; nothing of no values."""
+    if not values:
+        return ""
+    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.1f}{spread}"

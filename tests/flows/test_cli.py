@@ -17,7 +17,10 @@ from storage import Store
 from storage.schemas import TABLES
 from tests.samples import commit_features, commit_votes, random_videos, video_ids
 
-COMMANDS = ("run", "import", "forget", "demo", "pair", "tables", "describe", "sql", "gc")
+COMMANDS = (
+    "run", "import", "forget", "demo", "pair", "ablate", "results", "export", "score", "stats", "tables", "describe",
+    "sql", "gc",
+)  # fmt: skip
 
 
 def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
