@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from flows.commands import ablation, data, pairing, results, run, scoring, statistics, store
+from flows.commands import ablation, data, pairing, results, run, scoring, service, statistics, store
 from flows.commands.shared import Work
 from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError
@@ -21,6 +21,8 @@ SETTINGS = {  # where the environment says nothing else
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "vina",
+    "PREFECT_LOGGING_LEVEL": "WARNING" if sys.stderr.isatty() else "INFO",  # a terminal has bars
 }
 
 
@@ -78,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=work)
         return command
 
-    for group in (run, data, pairing, ablation, results, scoring, statistics, store):
+    for group in (run, service, data, pairing, ablation, results, scoring, statistics, store):
         group.add_commands(add)
     return parser
 

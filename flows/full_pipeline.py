@@ -1,79 +1,95 @@
-"""The whole pipeline, in order. `vina run` calls this flow in its own process.
+"""The whole pipeline, in order. `vina run` calls this flow in its own process; deployments run it on workers.
 
-To add a stage: write its work in `tasks` as a function of a job, and add a line to STAGES, at its place. Stages pass
-nothing to each other but what they leave in the store.
+To add a stage: write its work in `tasks` as a function of a job, say what it is made of, and add it to STAGES, at its
+place. Stages pass nothing to each other but what they leave in the store, and what has not changed is not made again.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import NamedTuple
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from prefect import flow, get_run_logger, task
+from prefect import flow, get_run_logger, runtime, task
+from prefect.cache_policies import NO_CACHE
+from pydantic import Field
 
+from flows.artifacts import publish, watched
+from flows.parameters import Execution, Overrides, changes_of
+from flows.pieces import spread_by
 from storage import Store
-from tasks.catalogue import list_tables
-from tasks.evaluation.stage import evaluate
-from tasks.features.settings import FeatureSettings
-from tasks.features.stage import make_features
-from tasks.importers.sources import import_corpus
+from tasks.evaluation.stage import EVALUATION
+from tasks.features.stage import FEATURES
+from tasks.importers.sources import IMPORT
 from tasks.job import Job
-from tasks.pairing.settings import PairingSettings
-from tasks.pairing.stage import make_pairs
-from tasks.run_record import name_run, record_run
-from tasks.training.settings import TrainingSettings
-from tasks.training.stage import burn_in, rounds
+from tasks.pairing.stage import PAIRING
+from tasks.presets import choose
+from tasks.report import REPORT
+from tasks.run_record import RUN_ID, name_run, record_run
+from tasks.stage import Stage, plan, run_stage
+from tasks.training.stage import BURN_IN, ROUNDS
+
+STAGES = (IMPORT, FEATURES, PAIRING, BURN_IN, ROUNDS, EVALUATION, REPORT)
+StageName = Literal["import", "features", "pairing", "burn-in", "rounds", "evaluation", "report"]
 
 
-class Stage(NamedTuple):
-    """A named piece of the pipeline: `work(job)` does it and says what it did.
-
-    One that is `shared` is done by all processes of a torchrun together; the others know one process only.
-    """
-
-    name: str
-    work: Callable[[Job], str]
-    is_shared: bool = False
+def _name() -> str:
+    """A run has one name, in Prefect and in the store."""
+    return name_run(runtime.flow_run.parameters.get("run_id"))
 
 
-STAGES = (
-    Stage("import", import_corpus),
-    Stage("features", make_features),
-    Stage("pairing", make_pairs),
-    Stage("burn-in", burn_in, is_shared=True),
-    Stage("rounds", rounds, is_shared=True),
-    Stage("evaluation", evaluate),
-    Stage("catalogue", list_tables),
-)  # fmt: skip
-
-
-@flow(name="vina")
+@flow(name="vina", flow_run_name=_name)
 def vina(
-    store: str = "vina-store",
+    preset: Literal["paper", "demo"] = "paper",
+    store: str = "",
     corpus: str | None = None,
-    features: FeatureSettings | None = None,
-    pairing: PairingSettings | None = None,
-    training: TrainingSettings | None = None,
-    stages: list[str] | None = None,
-    run_id: str | None = None,
+    overrides: Overrides = Overrides(),  # type: ignore[valid-type]  # noqa: B008
+    stages: list[StageName] | None = None,
+    run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
+    force: bool = False,
+    execution: Execution = Execution(),  # noqa: B008
 ) -> str:
-    """Run the stages (all, or those named, always in the pipeline's order) on a store; returns the run's id.
+    """Ground the steps of articles in videos: run the stages on a store; returns the run's id.
 
-    `corpus` is the folder that the stage `import` reads; the others are settings of the stages.
+    Args:
+        preset: The paper's numbers, or a demo world and a small model, for minutes on two cores.
+        store: A folder (an absolute path, where workers run it) or s3://bucket/prefix. Empty: VINA_STORE of the worker.
+        corpus: The folder that is imported, or a demo world such as demo:default,num_videos=200. Empty: the preset's.
+        overrides: Settings that differ from the preset's.
+        stages: Only these, in the pipeline's order. Empty: all. What has not changed is skipped.
+        run_id: The run's name in the table `runs`. Empty: made of the time.
+        force: Make the stages' results anew, whether or not anything has changed.
+        execution: Where the work is done: here or on the GPU pool, by how many, with how much patience.
     """
-    chosen = choose_stages(stages)
+    job = make_job(preset, store, corpus, changes_of(overrides), run_id or runtime.flow_run.name, force)
+    chosen, spread = choose_stages(stages), spread_by(execution)
     names = [stage.name for stage in chosen]
-    settings = features or FeatureSettings(), pairing or PairingSettings(), training or TrainingSettings()
-    job = Job(store, name_run(run_id), corpus, *settings)
-    with record_run(Store(store), job.run_id, names, asdict(job) | {"stages": names}):
+    for step in plan(job, chosen):
+        get_run_logger().info("%s: %s", step.stage.name, "; ".join(step.reasons) or "nothing to do so far")
+    with record_run(Store(job.store), job.run_id, names, asdict(job) | {"stages": names} | execution.model_dump()):
         for stage in chosen:
-            report = task(name=stage.name, task_run_name=stage.name)(stage.work)(job)
-            get_run_logger().info("%s: %s", stage.name, report)
+            work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
+            with watched(stage.name) as ended:
+                ended(*work(job, stage, spread))
+            publish(stage.name, job)
     return job.run_id
 
 
-def choose_stages(names: list[str] | None) -> list[Stage]:
+def make_job(
+    preset: str, store: str, corpus: str | None, changes: dict[str, Any], run_id: str | None, force: bool
+) -> Job:
+    """What the stages are told; what makes no sense is refused here."""
+    settings = choose(preset, changes)
+    uri = store or os.environ.get("VINA_STORE", "")
+    is_remote = uri.startswith("s3://") or Path(uri).is_absolute()
+    if runtime.deployment.id is not None and not is_remote:
+        raise ValueError(f"store is {uri!r}: a worker needs an absolute path or s3://bucket/prefix (or its VINA_STORE)")
+    settings = replace(settings, corpus=corpus or settings.corpus)
+    return Job(uri or "vina-store", name_run(run_id), **vars(settings), force=force)
+
+
+def choose_stages(names: list[Any] | None) -> list[Stage]:
     """The stages of these names in the pipeline's order; None means all."""
     known = [stage.name for stage in STAGES]
     if unknown := [name for name in names or [] if name not in known]:
         raise ValueError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(known)}")
-    return [stage for stage in STAGES if names is None or stage.name in names]
+    return [stage for stage in STAGES if not names or stage.name in names]

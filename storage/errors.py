@@ -1,4 +1,16 @@
-"""The errors of the store. Each names the table and the file, and says what to do."""
+"""The errors of the store. Each names the table and the file, and says what to do; some pass by themselves."""
+
+import re
+
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as S3ConnectionError
+
+PASSING = re.compile(
+    r"timed? ?out|timeout|connection (reset|refused|closed|aborted)|error sending request|network_connection"
+    r"|broken pipe|slow ?down|throttl|too many requests|service unavailable|internal ?error|\b(429|500|502|503|504)\b",
+    re.IGNORECASE,
+)
+"""What delta-rs and pyarrow, whose errors have no types, say where a network or a server has a bad moment."""
 
 
 class StoreError(ValueError):
@@ -15,3 +27,18 @@ class MissingFileError(StoreError):
 
 class QueryError(StoreError):
     """A SQL statement is wrong, or was refused because it would change something."""
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether the same work may succeed a little later: the network or a server failed, not what was asked."""
+    while error is not None:
+        if isinstance(error, ClientError):
+            return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) in (429, 500, 502, 503, 504)
+        if isinstance(error, ConnectionError | TimeoutError | HTTPClientError | S3ConnectionError):
+            return True
+        if isinstance(error, MissingFileError) and error.__cause__ is None:
+            return False
+        if error.__cause__ is None and isinstance(error, OSError | StoreError) and PASSING.search(str(error)):
+            return True
+        error = error.__cause__
+    return False

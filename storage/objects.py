@@ -5,6 +5,7 @@ On disk an object is written under a unique name and renamed; on S3 an upload is
 
 import re
 import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from storage.errors import MissingFileError, StoreError
 from storage.location import Location
 
+RETIRED = "retired/"
 _PARTIAL = re.compile(r"(^|/)\.[0-9a-f]{32}\.partial$")
 
 
@@ -103,17 +105,40 @@ class Objects:
             except OSError as error:
                 raise StoreError(f"object {uri} was not deleted: {error}") from error
 
+    def retire(self, key: str, run_id: str) -> None:
+        """Put an object aside, if it is there, under the run that does not want it any more, until `gc`."""
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                copy = self.download(key, Path(folder) / "object")
+            except MissingFileError:
+                return
+            self.upload(f"{RETIRED}{run_id}/{_checked(key)}", copy)
+        self.delete(key)
+
     def gc(self, older_than_hours: int, dry_run: bool = False) -> list[str]:
-        """Delete what writers that died have left on disk; returns the names. S3 shows no partial objects."""
-        if self._location.is_s3:
-            return []
-        root, limit = Path(self._location.root) / "objects", time.time() - 3600 * older_than_hours
-        old = [
-            path for path in root.rglob(".*.partial") if _PARTIAL.search(path.name) and path.stat().st_mtime <= limit
-        ]
-        for path in [] if dry_run else old:
-            path.unlink(missing_ok=True)
-        return sorted(path.relative_to(root).as_posix() for path in old)
+        """Delete what was put aside, and what writers that died have left on disk; returns the names."""
+        limit = time.time() - 3600 * older_than_hours
+        old = sorted(self._retired_before(limit) + ([] if self._location.is_s3 else self._partial_before(limit)))
+        for key in [] if dry_run else old:
+            self.delete(key)
+        return old
+
+    def _retired_before(self, limit: float) -> list[str]:
+        if not self._location.is_s3:
+            root = Path(self._location.root) / "objects"
+            return [key for key in self.keys(RETIRED) if (root / key).stat().st_mtime <= limit]
+        base = f"{self._location.prefix}objects/"
+        with _s3_errors(f"{self._location.uri}/objects/{RETIRED}"):
+            pages = self._location.client.get_paginator("list_objects_v2")
+            found = pages.paginate(Bucket=self._location.bucket, Prefix=base + RETIRED)
+            entries = [entry for page in found for entry in page.get("Contents", [])]
+        return [entry["Key"][len(base) :] for entry in entries if entry["LastModified"].timestamp() <= limit]
+
+    def _partial_before(self, limit: float) -> list[str]:
+        """On disk only: S3 shows no partial objects."""
+        root = Path(self._location.root) / "objects"
+        found = (path for path in root.rglob(".*.partial") if _PARTIAL.search(path.name))
+        return [path.relative_to(root).as_posix() for path in found if path.stat().st_mtime <= limit]
 
     def _key(self, key: str) -> str:
         return f"{self._location.prefix}objects/{key}"

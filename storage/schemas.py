@@ -342,6 +342,15 @@ _ALL = (
         Column("finished_at", TIME, "when it ended; none while it runs", "UTC", optional=True),
         Column("error", STRING, "what ended it, if it failed", optional=True),
     ), ("run_id",)),
+    TableSchema("completions", 1, "what each stage was last made of: equal now means that there is nothing to do", (
+        Column("stage", STRING, "the stage"),
+        Column("settings", STRING, "its settings, as JSON"),
+        Column("inputs", STRING, "versions of what it read, as JSON"),
+        Column("outputs", STRING, "versions of what it left, as JSON"),
+        Column("report", STRING, "what it said it did"),
+        Column("took_s", DOUBLE, "how long it took", "s"),
+        Column("finished_at", TIME, "when it ended", "UTC"),
+    ), ("stage",)),
     TableSchema("rejects", 1, "every item a stage could not use, and why", (
         Column("stage", STRING, "the stage that rejected it"),
         Column("item", STRING, "what was rejected: a video id, a row's id, a file"),

@@ -109,11 +109,17 @@ class Table:
         tried = self._transact(plan)
         return landed, tried
 
-    def retire(self, partition: Partition, keep: Iterable[str] = (), prefix: str = "") -> list[str]:
+    def retire(
+        self,
+        partition: Partition,
+        keep: Iterable[str] = (),
+        prefix: str = "",
+        only: Callable[[Shard], bool] = lambda shard: True,
+    ) -> list[str]:
         """Take the shards of a partition that are not in `keep` out of the newest version; returns their names.
 
         A stage calls it at its end, when it may have been cut into other shards than the run before. `prefix` leaves
-        shards with other names alone.
+        shards with other names alone, `only` those that are not meant.
         """
         self._check(partition)
         kept = set(keep)
@@ -121,7 +127,8 @@ class Table:
 
         def plan(snapshot: Snapshot) -> Actions:
             shards = snapshot.where(**partition).shards
-            chosen = [shard for shard in shards if shard.name not in kept and shard.name.startswith(prefix)]
+            named = [shard for shard in shards if shard.name not in kept and shard.name.startswith(prefix)]
+            chosen = [shard for shard in named if only(shard)]
             retired[:] = [shard.name for shard in chosen]
             return [self._remove(shard) for shard in chosen]
 

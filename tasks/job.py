@@ -18,6 +18,8 @@ class Job:
     features: FeatureSettings = field(default_factory=FeatureSettings)
     pairing: PairingSettings = field(default_factory=PairingSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    force: bool = False
+    """Make anew what is there."""
 
 
 class Interrupted(Exception):

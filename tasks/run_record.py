@@ -18,7 +18,7 @@ from storage import Store, fingerprint
 from tasks.job import Interrupted
 
 RECORD_VERSION = "1"
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def name_run(run_id: str | None = None) -> str:
     """The id itself, if it can name a run; without one, a new id made of the time."""
     if run_id is None:
         return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
-    if not _RUN_ID.fullmatch(run_id):
+    if not re.fullmatch(RUN_ID, run_id) or run_id.endswith("\n"):
         raise ValueError(f"run id {run_id!r}: use up to 64 letters, digits, dots, dashes and underscores")
     return run_id
 

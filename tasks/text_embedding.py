@@ -16,6 +16,7 @@ import pyarrow as pa
 from storage import Store, fingerprint
 from storage.catalogue import Catalogue, quoted
 from storage.vectors import encode
+from tasks.progress import say
 
 CODE_VERSION = "1"
 MEMORY_LIMIT = "800MB"
@@ -24,10 +25,40 @@ LOG = logging.getLogger("vina.pairing")
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
 
 
-def embed_texts(store: Store, run_id: str, model: str, embed: Embed, texts_sql: str, texts_per_shard: int) -> int:
-    """Embed the texts that a query (one column, `text`) gives and the model has not seen; returns their number."""
-    new = f"""SELECT DISTINCT text, sha256(text) AS text_sha256 FROM ({texts_sql})
-        ANTI JOIN (SELECT text FROM sentence_embeddings WHERE model = {quoted(model)}) USING (text)"""
+def plan_ranges(store: Store, model: str, texts_sql: str, texts_per_shard: int, most: int) -> list[tuple[str, str]]:
+    """New texts in ranges of their hashes, both ends included; each is some whole shards, there are at most so many."""
+    new = _new(model, texts_sql)
+    with Catalogue(store, MEMORY_LIMIT) as catalogue:
+        total = int(catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py())
+        size = texts_per_shard * (-(-total // (texts_per_shard * most)) or 1)
+        rows = catalogue.query(f"""
+            SELECT min(text_sha256) AS low, max(text_sha256) AS high
+            FROM (SELECT text_sha256, (row_number() OVER (ORDER BY text_sha256) - 1) // {size} AS part FROM ({new}))
+            GROUP BY part ORDER BY low""")
+    return list(zip(rows["low"].to_pylist(), rows["high"].to_pylist(), strict=True))
+
+
+def _new(model: str, texts_sql: str, between: tuple[str, str] | None = None) -> str:
+    """The texts of a query that a model has not seen."""
+    within = f"WHERE text_sha256 BETWEEN {quoted(between[0])} AND {quoted(between[1])}" if between else ""
+    return f"""SELECT DISTINCT text, text_sha256 FROM (SELECT text, sha256(text) AS text_sha256 FROM ({texts_sql}))
+        ANTI JOIN (SELECT text FROM sentence_embeddings WHERE model = {quoted(model)}) USING (text) {within}"""
+
+
+def embed_texts(
+    store: Store,
+    run_id: str,
+    model: str,
+    embed: Embed,
+    texts_sql: str,
+    texts_per_shard: int,
+    between: tuple[str, str] | None = None,
+) -> int:
+    """Embed the texts that a query (one column, `text`) gives and the model has not seen; returns their number.
+
+    Of those alone whose hashes are `between` two, if such are given.
+    """
+    new = _new(model, texts_sql, between)
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         total = catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py()
         progress = _Progress(total)
@@ -91,4 +122,4 @@ class _Progress:
         self._said, rate = now, self._done / (now - self._begin)
         left = int((self._total - self._done) / rate)
         counts = f"{self._done:,} of {self._total:,} texts, {rate:,.0f} a second"
-        LOG.info("embedded %s, %d min %d s left", counts, left // 60, left % 60)
+        say(LOG, self._done / max(self._total, 1), f"embedded {counts}, {left // 60} min {left % 60} s left")

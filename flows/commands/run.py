@@ -1,36 +1,61 @@
-"""The command that runs the pipeline. Prefect is imported when it runs: the other commands answer at once."""
+"""Commands that run the pipeline, or say what would run. Prefect is imported when one does: others answer at once."""
 
 import argparse
 import logging
 import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 from flows.commands.shared import Add, whole_number
-from flows.commands.training_options import add_training_options, training_settings
+from flows.commands.training_options import add_training_options, changes_in
 from storage import Store
-from tasks.features.settings import FeatureSettings
-from tasks.job import Job
-from tasks.pairing.settings import PairingSettings
 from tasks.run_record import name_run
+from tasks.spread import here
+
+if TYPE_CHECKING:
+    from tasks.job import Job
+
+FLAGS = {
+    "weights": ("features", "weights"),
+    "frame_size": ("features", "size_px"),
+    "short_side": ("features", "short_side_px"),
+    "joint": ("features", "joint"),
+    "dictionary": ("features", "dictionary"),
+    "retry_rejected": ("features", "retry_rejected"),
+    "model": ("pairing", "model"),
+    "articles": ("pairing", "articles"),
+    "correct_hubs": ("pairing", "correct_hubs"),
+}
+"""Options that are settings."""
+RUNNERS = ["threads", "processes", "dask", "ray"]
 
 
 def add_commands(add: Add) -> None:
-    """Declare it."""
-    run = add("run", _run, "run the pipeline in this process", "vina run --store s3://bucket/prefix --stages catalogue")
-    run.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order (default: all)")
-    run.add_argument(
-        "--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: made of the time)"
-    )
-    run.add_argument("--corpus", metavar="FOLDER", help="what the stage `import` reads: a folder for each source")
-    run.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
-    run.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames (default 224)")
-    run.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first (default PX)")
-    run.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
-    run.add_argument("--dictionary", metavar="FILE", help="features: words of --joint (default: beside the weights)")
-    run.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
-    run.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder, or its name (default: MPNet)")
-    run.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
-    run.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles that are near all")
-    add_training_options(run, "paper")
+    """Declare them."""
+    run = add("run", _run, "run the pipeline in this process", "vina run --preset demo --store demo-store")
+    _add_options(run)
+    run.add_argument("--dispatch", choices=["here", "pool"], default="here", help="who works (default: here)")
+    run.add_argument("--runner", choices=RUNNERS, default="threads", help="of --workers (default: threads)")
+    run.add_argument("--workers", type=whole_number, default=1, metavar="N", help="parts at once (default: 1)")
+    run.add_argument("--devices", type=whole_number, default=1, metavar="N", help="GPUs to train on (default: 1)")
+    _add_options(add("plan", _plan, "say what `vina run` would do, and why", "vina plan --preset demo --set epochs=20"))
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order")
+    command.add_argument("--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: the time)")
+    command.add_argument("--force", action="store_true", help="make the stages' results anew, changed or not")
+    command.add_argument("--corpus", metavar="FOLDER", help="import: a folder for each source, or demo:default")
+    command.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
+    command.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames")
+    command.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first")
+    command.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
+    command.add_argument("--dictionary", metavar="FILE", help="features: words of --joint (default: by the weights)")
+    command.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
+    command.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder or name (default: MPNet)")
+    command.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
+    command.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles near to all")
+    add_training_options(command, "paper")
 
 
 def _stages(text: str) -> list[str]:
@@ -49,35 +74,73 @@ def _run_id(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _run(options: argparse.Namespace) -> int:
-    from flows.full_pipeline import choose_stages, vina
+def _changes(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What --set and the other options ask for; settings that nobody named are the preset's."""
+    changes = changes_in(options)
+    for option, (group, name) in FLAGS.items():
+        if (value := getattr(options, option)) not in (None, False):
+            changes.setdefault(group, {}).setdefault(name, value)
+    return changes
 
-    training = training_settings(options)
-    Store(options.store).location.check()
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    logging.getLogger("vina").setLevel(logging.INFO)
-    features = FeatureSettings(
-        weights=options.weights,
-        size_px=options.frame_size,
-        short_side_px=options.short_side,
-        joint=options.joint,
-        dictionary=options.dictionary,
-        retry_rejected=options.retry_rejected,
-    )
-    pairing = PairingSettings(
-        model=options.model,
-        articles=options.articles,
-        correct_hubs=options.correct_hubs,
-    )
+
+def _job(options: argparse.Namespace) -> "Job":
+    from flows.full_pipeline import make_job
+
     run_id = _run_id_of_all(options) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.run_id
+    job = make_job(options.preset, options.store, options.corpus, _changes(options), run_id, options.force)
+    Store(job.store).location.check()
+    return job
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from flows.full_pipeline import choose_stages
+    from tasks.stage import plan
+
+    for step in plan(_job(options), choose_stages(options.stages)):
+        if step.reasons:
+            print(f"run   {step.stage.name:<11} {'; '.join(step.reasons)}")
+        elif step.waits_for:
+            print(f"maybe {step.stage.name:<11} if what it reads is changed by {', '.join(step.waits_for)}")
+        else:
+            print(f"skip  {step.stage.name:<11} nothing has changed")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from flows.full_pipeline import choose_stages
+
+    job = _job(options)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("vina").setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)  # bars, or lines
     if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
         logging.getLogger("vina").setLevel(logging.WARNING)
         for stage in choose_stages(options.stages):
-            stage.work(Job(options.store, name_run(run_id), None, features, pairing, training))
+            stage.work(job, here)
         return 0
-    run_id = vina(options.store, options.corpus, features, pairing, training, options.stages, run_id)
-    print(f"run {run_id} completed; `vina tables --store {options.store}` shows what there is")
+    _run_flow(options, job)
+    print(f"run {job.run_id} completed; `vina tables --store {job.store}` shows what there is")
     return 0
+
+
+def _run_flow(options: argparse.Namespace, job: "Job") -> None:
+    from flows.artifacts import DISPLAY
+    from flows.display import Terminal
+    from flows.full_pipeline import vina
+    from flows.parameters import Execution, Overrides
+
+    given = {name: getattr(options, name) for name in ("dispatch", "runner", "workers", "devices")}
+    with Terminal() as terminal:
+        DISPLAY.set(terminal)
+        vina(
+            preset=options.preset,
+            store=job.store,
+            corpus=job.corpus,
+            overrides=Overrides.model_validate(_changes(options)),
+            stages=options.stages,
+            run_id=job.run_id,
+            force=job.force,
+            execution=Execution(**given),
+        )
 
 
 def _run_id_of_all(options: argparse.Namespace) -> str:

@@ -23,6 +23,7 @@ from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum, name_trainings
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
+from tasks.training.stage import burn_in, rounds
 
 CODE_VERSION = "1"
 LOG = logging.getLogger("vina.ablations")
@@ -84,13 +85,14 @@ class Ablation:
 
     def _cells(self, settings: TrainingSettings, rows: Sequence[tuple[int, Row]], everywhere: bool) -> Iterator[Result]:
         """The cells of some rows that are one training."""
-        work = Curriculum(replace(self.job, training=settings), alone(settings.device))
+        job = replace(self.job, training=settings)
+        work = Curriculum(job, alone(settings.device))
         asked = {cell.method for _, row in rows for cell in row.cells.values()}
         if any(method.startswith("tan") for method in asked):
             work.train_tan()
         if any(method.startswith("vina") for method in asked):
-            work.label(0, work.first_teacher())
-            work.train_student(settings.epochs)
+            burn_in(job)
+            rounds(job)
         found = self._metrics(self._measure(work, asked, everywhere))
         for number, row in rows:
             for column, cell in row.cells.items():

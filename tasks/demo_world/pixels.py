@@ -153,7 +153,7 @@ def _through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Im
 
 
 def _encode(frames: Iterable[Frame], path: Path) -> None:
-    """The same frames give the same file: one thread, and no macroblock tree, for which x264 reads memory it never set."""
+    """The same frames give the same file: one thread; no macroblock tree, for which x264 reads memory it never set."""
     options = {"preset": "veryfast", "crf": "23", "threads": "1", "x264-params": "mbtree=0"}
     with av.open(str(path), "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=FPS, options=options)

@@ -3,6 +3,7 @@
 # B videos, S texts, T seconds, N narrations.
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from storage import Store
 from tasks.device import checked_device
 from tasks.evaluation.questions import Question
 from tasks.training.corpus import Corpus
@@ -98,6 +100,38 @@ def _uniform(video: str, count: int, length: int) -> Tensor:
     return -(torch.arange(length) + 0.5 - middles_S1).abs()
 
 
+def oracle(store: Store, corpus: Corpus) -> Method:
+    """The annotations themselves, as a model would answer: what a protocol, and the detector, give who knows all."""
+
+    def answer(question: Question) -> Iterator[Answer]:
+        shown = _shown(store, question.benchmark)
+        for own, lengths, counts in question.batches():
+            found_BST = torch.zeros(len(own), max(counts), max(lengths))
+            known_BS = torch.zeros(len(own), max(counts), dtype=torch.bool)
+            for row, (video, article) in enumerate(own):
+                for place, label in enumerate(question.labels[article]):
+                    spans = shown.get((video, None if question.is_about_narrations else article, label))
+                    known_BS[row, place] = spans is not None
+                    for start, end in spans or ():
+                        found_BST[row, place, int(start) : max(math.ceil(end), int(start) + 1)] = 1
+            yield Answer.plain(own, found_BST, lengths, question, known_BS)
+
+    return Method(RULES, "truth", "1", corpus, answer)
+
+
+def _shown(store: Store, benchmark: str) -> dict[tuple[str, str | None, int], list[tuple[float, float]]]:
+    """When each annotated text is seen, by video, article and label; never, where it is not alignable."""
+    annotated = store.table("annotations").snapshot().where(benchmark=benchmark)
+    found: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {}
+    for row in annotated.read().to_pylist():
+        label = row["narration_row"] if row["step_id"] is None else row["step_id"]
+        if label is not None:
+            spans = found.setdefault((row["video_id"], row["task_id"], int(label)), [])
+            if row["alignable"]:
+                spans.append((row["start_s"], row["end_s"]))
+    return found
+
+
 def trained(training: str, name: str, teacher: Teacher, corpus: Corpus, settings: TrainingSettings) -> Method:
     """A model that was trained. One that knows narrations is asked without them, and with them in several ways."""
     device = checked_device(settings.device)
@@ -112,7 +146,9 @@ def trained(training: str, name: str, teacher: Teacher, corpus: Corpus, settings
                 yield _answer_steps(own, teacher, batch, question)
 
     can_hear = settings.narrations or not name.startswith("vina")
-    return Method(training, name, training, corpus, answer, settings.seed, ("narrations",), can_hear)
+    return Method(
+        training, name, f"{training} {teacher.version}", corpus, answer, settings.seed, ("narrations",), can_hear
+    )
 
 
 def _answer_narrations(pairs: list[Pair], teacher: Teacher, batch: Batch) -> Answer:

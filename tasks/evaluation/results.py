@@ -32,6 +32,8 @@ COLUMNS = {
 }
 """What is shown of `metrics`, by protocol and metric."""
 BASELINES = ("random", "centre", "uniform", SENTENCES)
+TRUTH = "truth"
+"""The annotations themselves, held against themselves: the most that can be reached."""
 MODELS = ("tan-lc", "tan-pe-lc", "vina", f"vina{WITH}")
 MEASURING = ["evaluation", "ablate main", "ablate all"]
 """Stages of runs that measure on all benchmarks."""
@@ -56,14 +58,14 @@ class Results:
         paper, later = ([method for _, _, method in numbers] for numbers in (self.paper, self.later))
         known = dict.fromkeys(name for _, _, name in (*self.ours, *self.paper))
         ways = {name for name in known if name.startswith(f"vina{WITH},")}  # the parts of one model are an ablation
-        others = sorted(known.keys() - ways - set(MODELS) - set(BASELINES), key=lambda name: (name in paper, name))
-        return list(dict.fromkeys([*BASELINES, *others, *MODELS, *later]))
+        others = sorted(known.keys() - ways - set(MODELS) - {*BASELINES, TRUTH}, key=lambda name: (name in paper, name))
+        return list(dict.fromkeys([*BASELINES, *others, *MODELS, *later, TRUTH]))
 
 
 def read_results(store: Store, run_id: str | None = None) -> Results:
     """Of the newest run that measured something, or of one by its id; all seeds of its settings together."""
     found = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
-    trainings = _trainings(store, found[1]) if found else {}
+    trainings = trainings_of(store, found[1]) if found else {}
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"""
             WITH chosen AS (SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
@@ -135,7 +137,7 @@ def _runs(store: Store, which: str) -> list[tuple[str, TrainingSettings]]:
     return [(run_id, TrainingSettings(**training)) for run_id, training in found if training]
 
 
-def _trainings(store: Store, settings: TrainingSettings) -> dict[str, str]:
+def trainings_of(store: Store, settings: TrainingSettings) -> dict[str, str]:
     """The trainings of these settings, of all seeds that were measured, and the method that each is."""
     with Catalogue(store) as catalogue:
         seeds = catalogue.query("SELECT DISTINCT seed FROM metrics WHERE seed IS NOT NULL")["seed"].to_pylist()

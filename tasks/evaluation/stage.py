@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from storage import Store, fingerprint
 from tasks.device import checked_device
-from tasks.evaluation.methods import Method, rules, trained
+from tasks.evaluation.methods import Method, oracle, rules, trained
 from tasks.evaluation.predicting import PROTOCOLS_OF, as_in_files, predict
 from tasks.evaluation.protocols import ALL, TEST
 from tasks.evaluation.questions import BENCHMARKS, NARRATIONS, Question, question_of
@@ -24,32 +24,67 @@ from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
 from tasks.job import Job
-from tasks.training.corpus import Corpus
+from tasks.progress import say
+from tasks.spread import Part, Spread, here
+from tasks.stage import Ingredients, Stage, versions
+from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
+from tasks.training.stage import ingredients as ingredients_of_training
 
 CODE_VERSION = "1"
 LOG = logging.getLogger("vina.evaluation")
 
 
-def evaluate(job: Job) -> str:
+def evaluate(job: Job, spread: Spread = here) -> str:
     """Measure what is trained, and what needs no training; returns what was done."""
-    evaluation = Evaluation(Store(job.store), job.run_id)
-    if not evaluation.benchmarks:
+    store = Store(job.store)
+    benchmarks = Evaluation(store, job.run_id).benchmarks
+    if not benchmarks:
         return "no benchmark's annotations are imported: nothing to evaluate on"
-    measured = sum(evaluation.measure(method) for method in chain(untrained_methods(job), trained_methods(job)))
+    before = {shard.path for shard in store.table("metrics").snapshot().shards}
+    spread(job, measure, [{}])
+    measured = len({shard.path for shard in store.table("metrics").snapshot().shards} - before)
     if not measured:
         return "nothing has changed since all was measured"
-    return f"{measured} measurements on {', '.join(evaluation.benchmarks)}: `vina results` shows them"
+    return f"{measured} measurements on {', '.join(benchmarks)}: `vina results` shows them"
+
+
+def measure(job: Job, part: Part) -> None:
+    """All methods on all benchmarks; what was measured before is not measured again."""
+    evaluation = Evaluation(Store(job.store), job.run_id, job.force)
+    methods = list(chain(untrained_methods(job), trained_methods(job)))
+    for number, method in enumerate(methods):
+        say(LOG, number / len(methods), f"measuring {method.name}")
+        evaluation.measure(method)
+
+
+def ingredients(job: Job) -> Ingredients:
+    """What the metrics are made of."""
+    store, made_of = Store(job.store), ingredients_of_training(job)
+    trained = store.table("completions").snapshot()
+    for stage in ("burn-in", "rounds"):
+        done = trained.find({"stage": stage}, made_of.subject)
+        made_of.inputs[stage] = done.written_by if done else ""
+    settings = made_of.settings | {"sentence model": job.pairing.model}
+    return replace(made_of, settings=settings, inputs=made_of.inputs | versions(store, "articles", "features"))
+
+
+def undo(job: Job) -> None:
+    """Nothing is taken out: what is measured anew replaces what was measured."""
+
+
+EVALUATION = Stage("evaluation", evaluate, ingredients, undo, CODE_VERSION)
 
 
 def untrained_methods(job: Job) -> Iterator[Method]:
     """What needs no training here, as far as the store has what it takes; a published TAN, if the settings name one."""
     store = Store(job.store)
-    corpus = Corpus(store, job.training.backbone, job.training.selection)
+    corpus = corpus_of(store, job.training.backbone, job.training.selection)
     if corpus.num_seconds:
         yield from rules(corpus)
+        yield oracle(store, corpus)
         if sentences := sentences_by_asr_times(store, job.run_id, corpus, job.pairing):
             yield sentences
     yield from zero_shot(store)
@@ -75,8 +110,8 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
 class Evaluation:
     """The benchmarks of a store: what they ask, and what they know."""
 
-    def __init__(self, store: Store, run_id: str) -> None:
-        self.store, self.run_id = store, run_id
+    def __init__(self, store: Store, run_id: str, force: bool = False) -> None:
+        self.store, self.run_id, self.force = store, run_id, force
         self.benchmarks = [benchmark for benchmark in BENCHMARKS if splits_of(store, benchmark)]
         self._truths = cache(self._read_truths)
         self._questions: dict[tuple[str, str, str], Question] = {}
@@ -90,7 +125,7 @@ class Evaluation:
         table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": benchmark}
         version = self._version(benchmark)
         mark = self._mark(method, version)
-        if table.has(partition, method.name, mark):
+        if table.has(partition, method.name, mark) and not self.force:
             return False
         question = self._question(method.corpus, benchmark, version)
         if not question.pairs:
@@ -99,7 +134,9 @@ class Evaluation:
         rows: list[dict[str, Any]] = []
         for (protocol, way), found in predict(method, question).items():
             place = {"training": method.training, "protocol": protocol.name, "method": method.name + way}
-            self.store.table("predictions").commit(found, place, "all", fingerprint=mark, run_id=self.run_id)
+            self.store.table("predictions").commit(
+                found, place, "all", fingerprint=mark, run_id=self.run_id, force=self.force
+            )
             for truth in self._truths(benchmark, version):
                 known = truth.only(method.corpus.num_seconds)
                 if known.num_videos:
@@ -107,7 +144,7 @@ class Evaluation:
                     rows += _metrics(scored, truth.num_videos - known.num_videos, method, way)
         if rows:
             found = pa.Table.from_pylist(rows, schema=table.schema.files)
-            table.commit(found, partition, method.name, fingerprint=mark, run_id=self.run_id)
+            table.commit(found, partition, method.name, fingerprint=mark, run_id=self.run_id, force=self.force)
         return bool(rows)
 
     def _version(self, benchmark: str) -> str:

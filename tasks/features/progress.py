@@ -3,6 +3,8 @@
 import logging
 import time
 
+from tasks.progress import say
+
 LOG = logging.getLogger("vina.features")
 
 
@@ -20,7 +22,7 @@ class Progress:
         self._seconds += seconds
         if time.monotonic() - self._said >= self._every_s:
             self._said = time.monotonic()
-            LOG.info(self.line())
+            say(LOG, self._seconds / max(self._expected_s, 1.0), self.line())
 
     def add_video(self, is_rejected: bool) -> None:
         """A video that is done with."""

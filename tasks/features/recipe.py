@@ -1,7 +1,7 @@
 """How features are made, known before the network is loaded: it is written beside every vector, and never mixed."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,9 @@ from storage import Store
 from tasks.features.backbones import Backbone, Layer, backbone_of
 from tasks.features.decoding import Frames
 from tasks.features.settings import FeatureSettings
+
+AS_IMPORTED = "as imported"
+"""What stands for the layer of vectors that were not made here."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Recipe:
     frames: Frames
     weights: str
     """The sha256 of the weights' file, or random:SEED."""
-    layers: dict[str, Layer]
+    layers: dict[str, Layer] = field(hash=False)
     """By the partition of `features` that each goes to."""
 
     @classmethod
@@ -65,7 +68,7 @@ class Recipe:
 def _fits(name: str, theirs: Any, ours: Any) -> bool:
     if theirs is None:  # imported: taken at its word, but random vectors would be noise among them
         return not (name == "weights_sha256" and ours.startswith("random:"))
-    return theirs == ours or (name, theirs) == ("layer", "as imported")
+    return theirs == ours or (name, theirs) == ("layer", AS_IMPORTED)
 
 
 def _name_weights(settings: FeatureSettings) -> str:

@@ -30,6 +30,12 @@ def given_up(store: Store, backbone: str) -> set[str]:
     return set(rows.column("item").to_pylist()) if rows else set()
 
 
+def missing_files(store: Store, backbone: str) -> int:
+    """How many videos had no file when they were tried."""
+    known = _known(store, backbone)
+    return len(known.read(["item"], where=pc.field("reason") == MISSING)) if known.shards else 0
+
+
 def write(store: Store, run_id: str, backbone: str, shard: str, rejects: Sequence[dict[str, Any]]) -> None:
     """The rejects of one shard of videos."""
     table, name = store.table("rejects"), f"{backbone}/{shard}"

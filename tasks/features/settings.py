@@ -1,11 +1,20 @@
 """The settings of the stage `features`."""
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
+
+from tasks.settings_check import Limited
 
 
 @dataclass(frozen=True)
-class FeatureSettings:
+class FeatureSettings(Limited):
     """What may be asked of the stage."""
+
+    LIMITS: ClassVar = {
+        (1, math.inf): "size_px short_side_px batch_size videos_per_shard",
+        (0, math.inf): "seed",
+    }
 
     backbone: str = "s3d-milnce"
     """The network, by its name in `backbones.py`."""

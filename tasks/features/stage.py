@@ -1,4 +1,4 @@
-"""The stage `features`: plans what is missing, and makes it shard by shard.
+"""The stage `features`: plans what is missing, and has it made shard by shard, here or by others.
 
 What is to do follows from the tables alone: every video with a file, less those that have features of this backbone,
 less those that were rejected before (unless they are to be tried again). A shard of videos is the unit of work and of
@@ -9,7 +9,8 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,11 +27,17 @@ from tasks.features.extraction import Extracted, extract
 from tasks.features.joint_texts import embed_joint_texts
 from tasks.features.progress import Progress
 from tasks.features.projection import project_features
-from tasks.features.recipe import Recipe
+from tasks.features.recipe import AS_IMPORTED, Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.job import Job
+from tasks.spread import Part, Spread, cut, here
+from tasks.stage import Ingredients, Stage, versions
 
 CODE_VERSION = "2"
+MOST_PARTS = 500
+"""A server of Prefect's has to keep a few records of each."""
+ELSEWHERE = ("batch_size", "videos_per_shard", "device", "retry_rejected")
+"""Settings that change nothing in the vectors."""
 LOG = logging.getLogger("vina.features")
 
 
@@ -42,7 +49,7 @@ class Film(NamedTuple):
     duration_s: float | None
 
 
-def make_features(job: Job) -> str:
+def make_features(job: Job, spread: Spread = here) -> str:
     """Features for every video file that has none; returns what was done."""
     settings, store = job.features, Store(job.store)
     recipe = Recipe.of(settings)
@@ -53,17 +60,52 @@ def make_features(job: Job) -> str:
     shards = plan(films, done | given_up, settings.videos_per_shard)
     if shards or settings.weights:
         recipe.check(store)
-    maker = ShardMaker(store, job.run_id, settings, recipe, Progress(*_extent(shards)))
-    if shards:
-        run = load_network(recipe, settings)
-        for shard in shards:
-            maker.make(shard, run)
+    spread(job, make_shards, [{"shards": part} for part in cut(shards, MOST_PARTS)])
     tried = {film.video_id for shard in shards for film in shard}
-    holding = films.keys() - done - maker.made
-    rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, maker.names)
-    report = maker.progress.line() if shards else "no video file is without features"
+    holding = films.keys() - (made_before(store, recipe) if shards else done)
+    names = {_shard_name([film.video_id for film in shard]) for shard in shards}
+    rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, names)
+    rejected = len(tried & holding)
+    report = f"{len(tried) - rejected:,} of {len(tried):,} videos have features now ({rejected:,} rejected)"
+    report = report if shards else "no video file is without features"
     report += f"; {projected:,} videos are projected into the joint space" if projected else ""
     return f"{report}; {embed_joint_texts(store, job.run_id, recipe, settings)}" if settings.joint else report
+
+
+def make_shards(job: Job, part: Part) -> None:
+    """The features of some shards of videos."""
+    shards = [[Film(*film) for film in shard] for shard in part["shards"]]
+    recipe = Recipe.of(job.features)
+    maker = ShardMaker(Store(job.store), job.run_id, job.features, recipe, Progress(*_extent(shards)))
+    run = load_network(recipe, job.features)
+    for shard in shards:
+        maker.make(shard, run)
+    LOG.info("%s", maker.progress.line())
+
+
+def ingredients(job: Job) -> Ingredients:
+    """What the features are made of."""
+    store, recipe = Store(job.store), Recipe.of(job.features)
+    settings = {name: value for name, value in asdict(job.features).items() if name not in ELSEWHERE}
+    made = store.table("features").snapshot()
+    inputs = versions(store, "videos", *(("steps", "annotations") if job.features.joint else ()))
+    outputs = {f"features of {name}": made.where(backbone=name).content_version for name in recipe.layers}
+    unfinished = "videos that were rejected are tried again" if job.features.retry_rejected else ""
+    if missing := rejects.missing_files(store, recipe.backbone.name):
+        unfinished = f"{missing:,} video files were not there"
+    return Ingredients(settings | {"weights": recipe.weights}, inputs, outputs, recipe.backbone.name, unfinished)
+
+
+def undo(job: Job) -> None:
+    """Take out the vectors that were made here; those that were imported stay."""
+    store, recipe = Store(job.store), Recipe.of(job.features)
+    for name in recipe.layers:
+        partition = {"backbone": name}
+        store.table("features").retire(partition, only=lambda shard: shard.constants["layer"] != AS_IMPORTED)
+    store.table("rejects").retire(rejects.PARTITION, prefix=f"{recipe.backbone.name}/")
+
+
+FEATURES = Stage("features", make_features, ingredients, undo, CODE_VERSION)
 
 
 def list_films(store: Store) -> dict[str, Film]:
@@ -91,8 +133,9 @@ def _extent(shards: Sequence[Sequence[Film]]) -> tuple[int, float]:
     return len(lengths), sum(known) * len(lengths) / max(len(known), 1)
 
 
+@lru_cache(1)
 def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
-    """The network on its device; random weights are said aloud."""
+    """The network on its device, for all parts that are made in this process; random weights are said aloud."""
     if settings.weights is None:
         LOG.warning(
             "no weights are given: %s has random ones (seed %d). Its features tell videos apart, and mean nothing.",
@@ -105,19 +148,13 @@ def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
 
 @dataclass
 class ShardMaker:
-    """All that the shards of a run have in common, and what became of them."""
+    """All that the shards of a part have in common."""
 
     store: Store
     run_id: str
     settings: FeatureSettings
     recipe: Recipe
     progress: Progress
-
-    def __post_init__(self) -> None:
-        self.made: set[str] = set()
-        """The videos that have features now."""
-        self.names: set[str] = set()
-        """The shards that were made."""
 
     def make(self, films: Sequence[Film], run: Run) -> None:
         """The features of some videos, one commit for each layer; those that cannot be decoded become rejects."""
@@ -137,8 +174,6 @@ class ShardMaker:
             self._commit(partition, layer, {name: array for name, array in vectors.items() if array is not None})
         name = _shard_name([film.video_id for film in films])
         rejects.write(self.store, self.run_id, self.recipe.backbone.name, name, bad)
-        self.names.add(name)
-        self.made |= {done.video_id for done in found}
 
     def _commit(self, partition: str, layer: Layer, vectors: Mapping[str, Floats]) -> None:
         """What the partition does not have by now: others may have brought it meanwhile."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from storage.schemas import TABLES
 from storage.vectors import feature_rows
+from tasks.features.recipe import AS_IMPORTED
 from tasks.importers.files import Files
 from tasks.importers.intake import Intake
 from tasks.importers.text_files import BadFile
@@ -18,7 +19,7 @@ from tasks.importers.videos import MEDIA
 
 TENSORS = (".pth.tar", ".pth", ".pt")
 EXPECTED = f"files ending in .npy, {', '.join(TENSORS)}"
-HOW = dict.fromkeys(TABLES["features"].constants) | {"stride_s": 1.0, "layer": "as imported"}
+HOW = dict.fromkeys(TABLES["features"].constants) | {"stride_s": 1.0, "layer": AS_IMPORTED}
 
 
 def import_features(files: Files, intake: Intake, backbone: str, width: int | None = None) -> None:

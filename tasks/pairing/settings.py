@@ -1,13 +1,19 @@
 """The settings of the stage `pairing`."""
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
+
+from tasks.settings_check import Limited
 
 MPNET = "sentence-transformers/all-mpnet-base-v2"
 
 
 @dataclass(frozen=True)
-class PairingSettings:
+class PairingSettings(Limited):
     """What may be asked of the stage."""
+
+    LIMITS: ClassVar = {(1, math.inf): "batch_size texts_per_shard"}
 
     model: str | None = None
     """A sentence-transformers model: a folder, or a name on the hub (default: MPNet, or the packaged model offline)."""

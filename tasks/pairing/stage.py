@@ -1,17 +1,24 @@
 """The stage `pairing`: embed the titles and narrations, let them vote, rank the articles, choose the pairs."""
 
+from functools import lru_cache
+from pathlib import Path
+
 from storage import Store, fingerprint
 from tasks.job import Job
 from tasks.pairing import pairs, votes
-from tasks.pairing.candidates import NoCandidates, candidates_of
-from tasks.pairing.sentence_models import find_model, load_model, name_model
-from tasks.text_embedding import embed_texts
+from tasks.pairing.candidates import Candidates, NoCandidates, candidates_of
+from tasks.pairing.sentence_models import find_model, foresee_model, load_model, name_model
+from tasks.spread import Part, Spread, here
+from tasks.stage import Ingredients, Stage, versions
+from tasks.text_embedding import Embed, embed_texts, plan_ranges
 
 CODE_VERSION = "2"
 INPUTS = ("narrations", "videos", "articles", "steps")
+MOST_PARTS = 64
+"""Of the embedding: each looks through all narrations for its own."""
 
 
-def make_pairs(job: Job) -> str:
+def make_pairs(job: Job, spread: Spread = here) -> str:
     """Votes and pairs of every video that has narrations; returns what was done."""
     settings, store = job.pairing, Store(job.store)
     try:
@@ -36,9 +43,10 @@ def make_pairs(job: Job) -> str:
 
     if all(store.table("pairs").has({"selection": name}, "all", mark()) for name in pairs.SELECTIONS):
         return f"nothing has changed since {model} voted"
-    embed = load_model(folder, settings.batch_size, settings.device)
-    texts = f"SELECT text FROM narrations UNION ALL {candidates.titles_sql}"
-    embedded = embed_texts(store, job.run_id, model, embed, texts, settings.texts_per_shard)
+    before = _num_embedded(store, model)
+    ranges = plan_ranges(store, model, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
+    spread(job, embed_range, [{"low": low, "high": high} for low, high in ranges])
+    embedded = _num_embedded(store, model) - before
     version = votes.vote(store, job.run_id, model, candidates, settings)
     ranked = votes.rank(store, job.run_id, model, version)
     sizes = pairs.write_pairs(store, job.run_id, mark(), model, candidates)
@@ -46,3 +54,49 @@ def make_pairs(job: Job) -> str:
         f"{model} embedded {embedded:,} new texts; {ranked:,} videos ranked {len(candidates.titles):,} articles; "
         + ", ".join(f"{size:,} pairs {selection}" for selection, size in sizes.items())
     )
+
+
+def embed_range(job: Job, part: Part) -> None:
+    """Embed the new texts of a range of hashes."""
+    settings, store = job.pairing, Store(job.store)
+    folder = find_model(settings.model)
+    model = name_model(settings.model, folder)
+    embed = load_once(model, folder, settings.batch_size, settings.device)
+    texts, between = _texts(candidates_of(store, settings.articles)), (part["low"], part["high"])
+    embed_texts(store, job.run_id, model, embed, texts, settings.texts_per_shard, between)
+
+
+@lru_cache(1)
+def load_once(model: str, folder: Path, batch_size: int, device: str | None) -> Embed:
+    """The model of that name, for all parts that are embedded in this process."""
+    return load_model(folder, batch_size, device)
+
+
+def _texts(candidates: Candidates) -> str:
+    return f"SELECT text FROM narrations UNION ALL {candidates.titles_sql}"
+
+
+def _num_embedded(store: Store, model: str) -> int:
+    return store.table("sentence_embeddings").snapshot().where(model=model).num_rows
+
+
+def ingredients(job: Job) -> Ingredients:
+    """What the pairs are made of."""
+    store, settings = Store(job.store), job.pairing
+    is_told = store.table("narrations").snapshot().num_rows
+    model = foresee_model(settings.model) if is_told else None
+    rules = {"model": model, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
+    return Ingredients(rules, versions(store, *INPUTS), versions(store, "pairs", "votes"))
+
+
+def undo(job: Job) -> None:
+    """Take out what was embedded, voted and chosen, by this model; imported texts stay."""
+    store, settings = Store(job.store), job.pairing
+    model = name_model(settings.model, find_model(settings.model))
+    for name in ("sentence_embeddings", "text_votes", "votes"):
+        store.table(name).retire({"model": model})
+    for selection in pairs.SELECTIONS:
+        store.table("pairs").retire({"selection": selection})
+
+
+PAIRING = Stage("pairing", make_pairs, ingredients, undo, CODE_VERSION)

@@ -38,6 +38,11 @@ def load(store: Store, training: str, name: str) -> dict[str, Any] | None:
     return state
 
 
+def retire(store: Store, training: str, name: str, run_id: str) -> None:
+    """Put a checkpoint aside, until `vina gc`."""
+    store.objects.retire(key(training, name), run_id)
+
+
 def key(training: str, name: str) -> str:
     """Where a checkpoint lies among the objects."""
     return f"checkpoints/{training}/{name}.pt"

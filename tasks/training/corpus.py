@@ -141,6 +141,19 @@ class Corpus:
         return [*said, *(step for article in self._written for step in self.steps[article])]
 
 
+def corpus_of(store: Store, backbone: str, selection: str) -> Corpus:
+    """The corpus as it is now; read anew only if it has changed since this was last asked."""
+    global _last
+    tables = {name: store.table(name).snapshot() for name in ("narrations", "steps", "annotations", "videos", "pairs")}
+    tables["features"] = store.table("features").snapshot().where(backbone=backbone)
+    versions = {name: snapshot.content_version for name, snapshot in tables.items()}
+    key = fingerprint({"store": store.uri, "backbone": backbone, "selection": selection}, versions, VERSION)
+    if _last is None or _last[0] != key:
+        _last = key, Corpus(store, backbone, selection)
+    return _last[1]
+
+
+_last: tuple[str, Corpus] | None = None
 _HELD_OUT = """
     SELECT video_id FROM annotations WHERE split <> 'train'
     UNION SELECT video_id FROM videos WHERE split IS NOT NULL AND split <> 'train'"""

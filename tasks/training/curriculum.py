@@ -12,21 +12,24 @@ from storage import Store, fingerprint
 from tasks.job import Job
 from tasks.training import checkpoints
 from tasks.training.batches import Example, Reader
-from tasks.training.corpus import Corpus
+from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.labels import Labels
+from tasks.training.matrices import retire_matrices
 from tasks.training.models import (
     content_of,
+    name_published,
     published_teacher,
     steps_as_narrations,
     tan_config,
     tan_objective,
     unimodal_narrations,
+    version_of,
     vina_config,
     vina_objective,
 )
 from tasks.training.processes import Processes
 from tasks.training.settings import TrainingSettings
-from tasks.training.teachers import Teacher, label_corpus
+from tasks.training.teachers import Round, Teacher
 from tasks.training.trainer import Losses, Trainer
 from tasks.training.words import make_text_encoder
 from vina_model.tan import Tan, TanAligner
@@ -68,7 +71,7 @@ class Curriculum:
         """`corpus` is that of the job's settings, if it is at hand."""
         self.settings, self.processes, self.run_id = job.training, processes, job.run_id
         self.store = Store(job.store)
-        self.corpus = corpus or Corpus(self.store, self.settings.backbone, self.settings.selection)
+        self.corpus = corpus or corpus_of(self.store, self.settings.backbone, self.settings.selection)
         self._refuse_unknown_backbone()
         if not self.corpus.paired:
             raise NothingToTrain(
@@ -98,30 +101,19 @@ class Curriculum:
         trainer.run(settings.tan_epochs, reader, round_=0)
         return model.eval()
 
-    def first_teacher(self) -> Teacher:
-        """Whose labels are round 0: TAN*, or a published TAN."""
-        if self.settings.tan != "train":
-            return published_teacher(Path(self.settings.tan), self.processes.device)
-        return self.teacher_of(self.tan_name, self.train_tan())
-
-    def train_student(self, until_epoch: int) -> Vina:
-        """Go on to an epoch; each refresh makes the labels of the next round."""
-        settings = self.settings
+    def train_student(self, period: int) -> Vina:
+        """The student, trained to the end of a period, whose labels there are; then it is the next round's teacher."""
+        settings, (round_, end) = self.settings, self.periods()[period]
         state = self._checkpoint(self.name)
         model = self._student(state)
         trainer = self._trainer(self.name, "vina", model, vina_objective, settings.epochs, state)
-        for round_, end in self.rounds():
-            end = min(end, until_epoch)
-            if trainer.position.epoch >= end:
-                continue
-            if round_:
-                if trainer.position.batch == 0 and trainer.position.epoch == self._begin(round_):
-                    trainer.save(f"teacher-{round_}")
-                self.processes.wait()
-                self.label(round_, self.teacher(round_))
+        if trainer.position.epoch < end:
             labels = Labels(self.store, self.name, round_)
             reader = Reader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed, labels)
             trainer.run(end, reader, round_)
+        if trainer.position.epoch == end < settings.epochs and not trainer.position.batch and settings.refresh_epochs:
+            trainer.save(_teacher(round_ + 1))
+        self.processes.wait()
         return model.eval()
 
     def trained(self) -> Iterator[tuple[str, str, Teacher]]:
@@ -135,8 +127,12 @@ class Curriculum:
             yield self.name, "vina", self.teacher_of(self.name, self._student(state))
 
     def teacher(self, round_: int) -> Teacher:
-        """The student as it was when a round began."""
-        name = f"teacher-{round_}"
+        """Whose labels are those of a round: TAN*, or a published TAN; then the student as it was when it began."""
+        if not round_ and self.settings.tan != "train":
+            return published_teacher(Path(self.settings.tan), self.processes.device)
+        if not round_:
+            return self.teacher_of(self.tan_name, self._tan(self._trained_tan()))
+        name = _teacher(round_)
         state = self._checkpoint(self.name, name)
         if state is None:
             raise ValueError(f"the teacher of round {round_} of {self.name} is gone: train it anew")
@@ -145,12 +141,13 @@ class Curriculum:
 
     def teacher_of(self, name: str, model: nn.Module) -> Teacher:
         """A model of this training, to be asked."""
+        version = version_of(model)
         model.to(self.processes.device).eval()
         if not isinstance(model, Vina):
-            return Teacher(name, model, _tokenizer(model), self.settings.max_seconds)
+            return Teacher(name, model, _tokenizer(model), self.settings.max_seconds, version=version)
         align = model if self.settings.steps else steps_as_narrations(model)
         alone = unimodal_narrations(model) if self.settings.narrations else None
-        return Teacher(name, align, _tokenizer(model), self.settings.max_seconds, alone)
+        return Teacher(name, align, _tokenizer(model), self.settings.max_seconds, alone, version)
 
     def _checkpoint(self, training: str, name: str = "last") -> dict[str, Any] | None:
         """None if there is none; one of another configuration is refused."""
@@ -181,20 +178,41 @@ class Curriculum:
             return BagOfWords.from_state(state["state"], "text.", self.settings.word_dropout)
         return make_text_encoder(self.corpus, self.settings)
 
-    def rounds(self) -> list[tuple[int, int]]:
-        """Each round of labels, and the epoch it ends with."""
+    def _trained_tan(self) -> dict[str, Any]:
+        state = self._checkpoint(self.tan_name)
+        if state is None or state["position"]["epoch"] < self.settings.tan_epochs:
+            raise ValueError(f"{self.tan_name} is not trained to its end: run the stage `burn-in`")
+        return state
+
+    def periods(self) -> list[tuple[int, int]]:
+        """The student's training: burn-in, then what follows; each has a round of labels, and ends with an epoch."""
         settings = self.settings
-        if not settings.refresh_epochs:
-            return [(0, settings.epochs)]
-        ends = [*range(settings.burn_in_epochs, settings.epochs, settings.refresh_epochs), settings.epochs]
-        return list(enumerate(ends))
+        if settings.refresh_epochs:
+            ends = [*range(settings.burn_in_epochs, settings.epochs, settings.refresh_epochs), settings.epochs]
+            return list(enumerate(ends))
+        return [(0, end) for end in sorted({settings.burn_in_epochs, settings.epochs})]
 
-    def _begin(self, round_: int) -> int:
-        return self.rounds()[round_ - 1][1]
+    def labels_of(self, round_: int) -> Round:
+        """The labels of a round, to be made."""
+        first = self.tan_name if self.settings.tan == "train" else name_published(Path(self.settings.tan))
+        name = f"{self.name}/{_teacher(round_)}" if round_ else first
+        return Round(self.store, self.name, round_, name, self.corpus, self.settings)
 
-    def label(self, round_: int, teacher: Teacher) -> None:
-        """The labels of a round."""
-        label_corpus(self.store, self.run_id, self.name, round_, teacher, self.corpus, self.settings, self.processes)
+    def retire(self, period: int) -> None:
+        """Put aside what was trained from a period on, to train it anew: the first one begins with TAN*."""
+        if period == 0:
+            checkpoints.retire(self.store, self.tan_name, "last", self.run_id)
+        begun = checkpoints.load(self.store, self.name, _teacher(period)) if period else None
+        before, after = ({round_ for round_, _ in part} for part in (self.periods()[:period], self.periods()[period:]))
+        for round_ in sorted(after - before):
+            checkpoints.retire(self.store, self.name, _teacher(round_), self.run_id)
+            place: dict[str, str | int] = {"training": self.name, "round": round_}
+            self.store.table("pseudo_labels").retire(place)
+            retire_matrices(self.store, place, ())
+        checkpoints.retire(self.store, self.name, "last", self.run_id)
+        if begun is not None:  # as it was when that period began
+            for name in ("last", _teacher(period)):
+                checkpoints.save(self.store, self.name, name, begun)
 
     def _trainer(
         self,
@@ -212,6 +230,11 @@ class Curriculum:
             self.store, self.run_id, training, stage, model, objective, video_ids, lengths, num_epochs, noise,
             self.settings, self._configurations[training], self.processes, state,
         )  # fmt: skip
+
+
+def _teacher(round_: int) -> str:
+    """The checkpoint of a round's teacher."""
+    return f"teacher-{round_}"
 
 
 def _tokenizer(model: nn.Module) -> Tokenizer:

@@ -24,12 +24,26 @@ from vina_model.vina import Vina, VinaConfig
 
 def published_teacher(path: Path, device: str) -> Teacher:
     """A published TAN, by its file; its windows are slid over the video."""
-    if not path.is_file():
-        raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
+    name = name_published(path)
     tan = load_published(read_checkpoint(path)).to(device)
     tokenizer = Tokenizer(read_dictionary(path.with_name(DICTIONARY)))
     align = TanAligner(tan, tan.embed).eval()
-    return Teacher(f"{path.name}@{content_of(str(path))[:8]}", align, tokenizer, PUBLISHED_WINDOW_S)
+    return Teacher(name, align, tokenizer, PUBLISHED_WINDOW_S)
+
+
+def version_of(model: nn.Module) -> str:
+    """A hash of a model's weights."""
+    digest = hashlib.sha256()
+    for weights in model.state_dict().values():
+        digest.update(weights.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()[:16]
+
+
+def name_published(path: Path) -> str:
+    """What tables call a published TAN; a ValueError if there is none."""
+    if not path.is_file():
+        raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
+    return f"{path.name}@{content_of(str(path))[:8]}"
 
 
 def content_of(path: str) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from tasks.progress import say
+
 LOG = logging.getLogger("vina.training")
 ROWS_PER_EPOCH = 20
 SAY_EVERY_S = 5.0
@@ -68,7 +70,6 @@ class Meter:
     def _say(self, loss: float, seconds: float) -> None:
         rate = (self._position.step - self._first_step) / seconds
         left = int((self._total_steps - self._position.step) / rate)
-        LOG.info(
-            "%s: epoch %d, loss %.3f, %.0f videos a second, %d min %d s left",
-            self._training, self._position.epoch, loss, self._all_videos / seconds, left // 60, left % 60,
-        )  # fmt: skip
+        position, speed = self._position, self._all_videos / seconds
+        said = f"{self._training}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos a second"
+        say(LOG, position.step / self._total_steps, f"{said}, {left // 60} min {left % 60} s left")

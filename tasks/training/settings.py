@@ -1,13 +1,31 @@
 """The settings of the training stages, and two presets: the paper's numbers, and minutes on two cores."""
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tasks.settings_check import Limited
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Limited):
     """What may be asked of the training; the defaults are the paper's; its words come from a file."""
+
+    CHOICES: ClassVar = {
+        "label_matrix": ("SV", "F"),
+        "confidence": ("peak", "mutual"),
+        "selection": ("metadata", "top1", "random_top5"),
+    }
+    LIMITS: ClassVar = {
+        (1, math.inf): "word_width hidden_width text_width width layers heads tan_epochs epochs burn_in_epochs "
+        "batch_size accumulate",
+        (4, math.inf): "max_seconds",
+        (0, math.inf): "refresh_epochs warmup_steps seed feature_noise weight_decay checkpoint_minutes",
+        (0, 1): "keep_share alignment_share zeta",
+        (0, 0.99): "dropout word_dropout",
+        (-1, 1): "gamma",
+        (1e-12, math.inf): "learning_rate clip",
+    }
 
     backbone: str = "s3d-milnce"
     """Whose features are used."""
@@ -16,30 +34,43 @@ class TrainingSettings:
     words: str = "corpus"
     """Word vectors: trained on the corpus's own sentences, or a file of gensim's or of MIL-NCE's."""
     word_width: int = 300
+    """Text encoder: numbers of a word vector."""
     hidden_width: int = 2048
+    """Text encoder: hidden units."""
     text_width: int = 512
-    """The text encoder: numbers of a word vector, hidden units, numbers of a text's embedding."""
+    """Text encoder: numbers of a text's embedding."""
 
     width: int = 512
+    """Transformer: numbers of a token."""
     layers: int = 6
+    """Transformer: layers."""
     heads: int = 8
+    """Transformer: attention heads; they divide the width."""
     max_seconds: int = 1024
     """Seconds that are trained on at once; a longer video gives a part of itself, another one each time."""
     dropout: float = 0.0
+    """Share of the transformer's activations that are left out in training."""
     word_dropout: float = 0.0
+    """Share of the words that are left out in training."""
     feature_noise: float = 0.0
     """Standard deviation of the noise that is added to features in training, in units of theirs."""
     narrations: bool = True
+    """Whether narrations go into the student beside the video."""
     steps: bool = True
-    """What goes into the student beside the video; without steps it aligns them as if they were narrations."""
+    """Whether steps go into the student; without them it aligns them as if they were narrations."""
     step_positions: bool = True
+    """Whether the student knows the order of the steps."""
     separate_text_mlps: bool = True
+    """Whether steps and narrations are projected apart."""
     tan_text_positions: bool = False
+    """Whether TAN* knows the order of the narrations (the paper's PE+LC)."""
 
     tan: str = "train"
     """The burn-in's teacher: TAN* trained here, or the file of a published TAN, with its `s3d_dict.npy` beside it."""
     tan_epochs: int = 12
+    """Epochs of TAN*."""
     epochs: int = 12
+    """Epochs of the student, burn-in and rounds together."""
     burn_in_epochs: int = 3
     """How many of the epochs are trained on TAN*'s labels."""
     refresh_epochs: int = 3
@@ -63,45 +94,28 @@ class TrainingSettings:
     accumulate: int = 1
     """In how many parts a process works through its share of them."""
     learning_rate: float = 2e-4
+    """AdamW's, after the warm-up; then half a cosine down to nothing."""
     weight_decay: float = 0.01
+    """AdamW's."""
     warmup_steps: int = 0
+    """Steps in which the learning rate rises."""
     clip: float = 1.0
     """The largest norm of a gradient."""
     seed: int = 0
+    """Of all that is drawn at random."""
     device: str | None = None
+    """cuda, mps, cpu, ... (default: the best there is)."""
     checkpoint_minutes: float = 10.0
+    """Minutes between two checkpoints within an epoch."""
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"setting {name} is {getattr(self, name)!r}: choose {' or '.join(choices)}")
-        for (low, high), names in LIMITS.items():
-            for name in names.split():
-                if not low <= getattr(self, name) <= high:  # also false for NaN
-                    raise ValueError(f"setting {name} is {getattr(self, name)}; it goes from {low} to {high}")
+        super().__post_init__()
         if self.width % self.heads:
             raise ValueError(f"setting width is {self.width}: choose a multiple of heads, {self.heads}")
         if self.burn_in_epochs > self.epochs:
             raise ValueError(f"setting burn_in_epochs is {self.burn_in_epochs}, more than all epochs, {self.epochs}")
         if not (self.narrations or self.steps):
             raise ValueError("settings narrations and steps are both false: there is nothing to learn")
-
-
-CHOICES = {
-    "label_matrix": ("SV", "F"),
-    "confidence": ("peak", "mutual"),
-    "selection": ("metadata", "top1", "random_top5"),
-}
-LIMITS = {
-    (1, math.inf): "word_width hidden_width text_width width layers heads tan_epochs epochs burn_in_epochs batch_size "
-    "accumulate",
-    (4, math.inf): "max_seconds",
-    (0, math.inf): "refresh_epochs warmup_steps seed feature_noise weight_decay checkpoint_minutes",
-    (0, 1): "keep_share alignment_share zeta",
-    (0, 0.99): "dropout word_dropout",
-    (-1, 1): "gamma",
-    (1e-12, math.inf): "learning_rate clip",
-}
 
 
 PRESETS = {
@@ -129,19 +143,3 @@ PRESETS = {
         warmup_steps=50,
     ),
 }
-
-
-def choose_settings(preset: str, changes: dict[str, str]) -> TrainingSettings:
-    """A preset with some settings changed, given as text."""
-    kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(TrainingSettings)}
-    values: dict[str, Any] = {}
-    for name, text in changes.items():
-        if name not in kinds:
-            raise ValueError(f"there is no setting {name!r}; the settings are {', '.join(kinds)}")
-        if kinds[name] is bool and text not in ("true", "false"):
-            raise ValueError(f"setting {name}: {text!r} is not true or false")
-        try:
-            values[name] = text == "true" if kinds[name] is bool else text if name == "device" else kinds[name](text)
-        except ValueError:
-            raise ValueError(f"setting {name}: {text!r} is not a number") from None
-    return replace(PRESETS[preset], **values)

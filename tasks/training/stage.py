@@ -1,29 +1,117 @@
-"""The stages `burn-in` (TAN*, its labels, and the first epochs of the student) and `rounds` (the other epochs)."""
+"""The stages `burn-in` (TAN*, its labels, and the first epochs of the student) and `rounds` (the other epochs).
 
+Training is one piece of work, labelling is many: each is given to whoever does such work, and goes on where it was.
+"""
+
+from dataclasses import asdict, replace
+
+from storage import Store, fingerprint
 from tasks.job import Job
-from tasks.training.curriculum import Curriculum, NothingToTrain
-from tasks.training.processes import joined
+from tasks.spread import Part, Spread, cut, here
+from tasks.stage import Ingredients, Stage, versions
+from tasks.training.curriculum import CODE_VERSION, ELSEWHERE, Curriculum, NothingToTrain
+from tasks.training.models import content_of
+from tasks.training.processes import alone, joined
+
+INPUTS = ("narrations", "steps", "annotations", "videos")
+MOST_PARTS = 200
 
 
-def burn_in(job: Job) -> str:
+def burn_in(job: Job, spread: Spread = here) -> str:
     """Train TAN*, label the corpus with it, train the student's first epochs."""
     try:
-        with joined(job.training.device) as processes:
-            work = Curriculum(job, processes)
-            teacher = work.first_teacher()
-            work.label(0, teacher)
-            work.train_student(job.training.burn_in_epochs)
-            return f"{teacher.name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
+        work = _plan(job)
     except NothingToTrain as nothing:
         return str(nothing)
+    if job.training.tan == "train":
+        spread(job, train, [{"model": "tan"}])
+    _train_student(job, work, 0, spread)
+    return f"{work.labels_of(0).teacher_name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
 
 
-def rounds(job: Job) -> str:
+def rounds(job: Job, spread: Spread = here) -> str:
     """Train the student to its end; every few epochs it labels the corpus anew, as its own teacher."""
     try:
-        with joined(job.training.device) as processes:
-            work = Curriculum(job, processes)
-            work.train_student(job.training.epochs)
-            return f"{work.name} is trained for {job.training.epochs} epochs"
+        work = _plan(job)
     except NothingToTrain as nothing:
         return str(nothing)
+    for period in range(1, len(work.periods())):
+        _train_student(job, work, period, spread)
+    return f"{work.name} is trained for {job.training.epochs} epochs"
+
+
+def _plan(job: Job) -> Curriculum:
+    """What there is to train; nothing is computed with it, so any machine will do."""
+    return Curriculum(job, alone("cpu"))
+
+
+def _train_student(job: Job, work: Curriculum, period: int, spread: Spread) -> None:
+    round_, _ = work.periods()[period]
+    labels = work.labels_of(round_)
+    parts = cut(labels.missing(), MOST_PARTS)
+    spread(job, label_shards, [{"round": round_, "shards": part} for part in parts])
+    labels.settle()
+    spread(job, train, [{"model": "student", "period": period}])
+
+
+def train(job: Job, part: Part) -> None:
+    """TAN*, or the student to the end of a period; several processes do it together."""
+    with joined(job.training.device) as processes:
+        work = Curriculum(job, processes)
+        if part["model"] == "tan":
+            work.train_tan()
+        else:
+            work.train_student(part["period"])
+
+
+def label_shards(job: Job, part: Part) -> None:
+    """The labels of some shards of a round."""
+    with joined(job.training.device) as processes:
+        processes.wait()  # all know which shards are missing before one is made
+        work = Curriculum(job, processes)
+        work.labels_of(part["round"]).make(part["shards"], work.teacher(part["round"]), job.run_id, processes)
+
+
+def ingredients(job: Job) -> Ingredients:
+    """What a training is made of."""
+    store, training = Store(job.store), job.training
+    settings = {name: value for name, value in asdict(training).items() if name not in ELSEWHERE}
+    seen = store.table("features").snapshot().where(backbone=training.backbone).content_version
+    chosen = store.table("pairs").snapshot().content_version
+    inputs = versions(store, *INPUTS) | {f"features of {training.backbone}": seen, "pairs": chosen}
+    inputs |= {name: content_of(getattr(training, name)) for name in ("words", "tan")}
+    return Ingredients(settings, inputs, subject=subject_of(job))
+
+
+def subject_of(job: Job) -> str:
+    """Trainings of other settings do not replace each other."""
+    settings = {name: value for name, value in asdict(job.training).items() if name not in ELSEWHERE}
+    return f"settings {fingerprint(settings, {}, '')[:8]}"
+
+
+def ingredients_of_rounds(job: Job) -> Ingredients:
+    """Rounds go on with what was burnt in."""
+    made_of = ingredients(job)
+    burnt_in = Store(job.store).table("completions").snapshot().find({"stage": "burn-in"}, made_of.subject)
+    return replace(made_of, inputs=made_of.inputs | {"burn-in": burnt_in.written_by if burnt_in else ""})
+
+
+def undo_burn_in(job: Job) -> None:
+    """Put aside TAN*, its labels, and the student."""
+    _undo(job, 0)
+
+
+def undo_rounds(job: Job) -> None:
+    """Put aside what came after burn-in."""
+    _undo(job, 1)
+
+
+def _undo(job: Job, period: int) -> None:
+    try:
+        _plan(job).retire(period)
+    except NothingToTrain:
+        return
+
+
+BURN_IN = Stage("burn-in", burn_in, ingredients, undo_burn_in, CODE_VERSION, is_shared=True)
+ROUNDS = Stage("rounds", rounds, ingredients_of_rounds, undo_rounds, CODE_VERSION, is_shared=True)

@@ -14,6 +14,7 @@ import torch
 from storage import Store, fingerprint
 from tasks.device import autocast
 from tasks.job import Interrupted
+from tasks.progress import say
 from tasks.training.batches import read_ahead
 from tasks.training.corpus import Corpus
 from tasks.training.matrices import Matrices, retire_matrices
@@ -46,47 +47,60 @@ class Teacher(NamedTuple):
     """Seconds that it sees at once."""
     unimodal: Callable[[Batch], Alignment] | None = None
     """Narrations and seconds before they have seen each other, if the model knows such."""
+    version: str = ""
+    """A hash of its weights: a training that was done anew may have others."""
 
 
-def label_corpus(
-    store: Store,
-    run_id: str,
-    training: str,
-    round_: int,
-    teacher: Teacher,
-    corpus: Corpus,
-    settings: TrainingSettings,
-    processes: Processes,
-) -> None:
-    """The labels of one round, shard by shard; those that are there are not made again."""
-    table, partition = store.table("pseudo_labels"), dict[str, str | int](training=training, round=round_)
-    pairs = [(name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps]
-    known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
-    rules = {name: getattr(settings, name) for name in RULES}
-    mark = fingerprint(rules | {"teacher": teacher.name}, {"corpus": corpus.version}, CODE_VERSION)
-    shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
-    names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in shards]
-    begin, done, made = time.monotonic(), 0, 0
-    for name, shard in list(zip(names, shards, strict=True))[processes.rank :: processes.count]:
-        if known.get(name) != mark:
-            matrices = Matrices(settings.alignment_share)
-            rows = _label(shard, teacher, corpus, settings, processes, matrices)
+class Round:
+    """The labels of one round of a training, shard by shard: those that are there are not made again."""
+
+    def __init__(
+        self, store: Store, training: str, round_: int, teacher_name: str, corpus: Corpus, settings: TrainingSettings
+    ) -> None:
+        self.corpus, self.settings, self.teacher_name = corpus, settings, teacher_name
+        self._store, self._title = store, f"{training}, round {round_}"
+        self._partition = dict[str, str | int](training=training, round=round_)
+        pairs = [
+            (name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps
+        ]
+        self.shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
+        self.names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in self.shards]
+        rules = {name: getattr(settings, name) for name in RULES}
+        self._mark = fingerprint(rules | {"teacher": teacher_name}, {"corpus": corpus.version}, CODE_VERSION)
+
+    def missing(self) -> list[int]:
+        """The numbers of the shards that are to be made."""
+        labels = self._store.table("pseudo_labels").snapshot().where(**self._partition)
+        known = {shard.name: shard.fingerprint for shard in labels.shards}
+        return [number for number, name in enumerate(self.names) if known.get(name) != self._mark]
+
+    def make(self, numbers: Sequence[int], teacher: Teacher, run_id: str, processes: Processes) -> None:
+        """Have some shards labelled, each by one of the processes."""
+        begin, done = time.monotonic(), 0
+        total = sum(len(self.shards[number]) for number in numbers)
+        for number in (number for number in numbers if number % processes.count == processes.rank):
+            matrices, shard, name = Matrices(self.settings.alignment_share), self.shards[number], self.names[number]
+            rows = _label(shard, teacher, self.corpus, self.settings, processes, matrices)
             if rows is None:
                 break
-            matrices.write(store, run_id, partition, name, mark)
-            table.commit(rows, partition, name, fingerprint=mark, run_id=run_id)
-            made += len(shard)
-        done += len(shard)
-        if processes.is_first and made:
-            rate = made * processes.count / (time.monotonic() - begin)
-            LOG.info("%s, round %d: labelled %s of %s pairs, %.0f a second", training, round_,
-                     f"{min(done * processes.count, len(pairs)):,}", f"{len(pairs):,}", rate)  # fmt: skip
-    if processes.any(processes.asked_to_end.is_set()):
-        raise Interrupted(f"{training}, round {round_}: the shards that are labelled are saved: run it again to go on")
-    if processes.is_first and known.keys() - set(names):
-        table.retire(partition, keep=names)
-        retire_matrices(store, partition, names)
-    processes.wait()
+            matrices.write(self._store, run_id, self._partition, name, self._mark)
+            table = self._store.table("pseudo_labels")
+            table.commit(rows, self._partition, name, fingerprint=self._mark, run_id=run_id)
+            done = min(done + len(shard) * processes.count, total)
+            if processes.is_first:
+                rate = done / (time.monotonic() - begin)
+                say(LOG, done / total, f"{self._title}: labelled {done:,} of {total:,} pairs, {rate:,.0f} a second")
+        if processes.any(processes.asked_to_end.is_set()):
+            raise Interrupted(f"{self._title}: the shards that are labelled are saved: run it again to go on")
+        processes.wait()
+
+    def settle(self) -> None:
+        """Take out shards of what is no longer part of the corpus."""
+        table = self._store.table("pseudo_labels")
+        known = {shard.name for shard in table.snapshot().where(**self._partition).shards}
+        if known - set(self.names):
+            table.retire(self._partition, keep=self.names)
+            retire_matrices(self._store, self._partition, self.names)
 
 
 def _label(

@@ -6,9 +6,10 @@ import pytest
 
 from flows import full_pipeline
 from flows.cli import main
-from flows.full_pipeline import Stage
 from storage import Store
 from tasks.job import Interrupted, Job
+from tasks.spread import Spread
+from tests.flows.test_full_pipeline import stage_of
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Job] = []
-    stage = Stage("burn-in", lambda job: seen.append(job) or "done", is_shared=True)  # type: ignore[func-returns-value]
+    stage = stage_of("burn-in", lambda job, spread: seen.append(job) or "done")  # type: ignore[func-returns-value]
     monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
@@ -48,10 +49,10 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
 def test_a_stage_that_was_asked_to_end_is_no_failure(
     prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ends(job: Job) -> str:
+    def ends(job: Job, spread: Spread) -> str:
         raise Interrupted("saved after 3 steps: run it again to go on")
 
-    monkeypatch.setattr(full_pipeline, "STAGES", (Stage("burn-in", ends, is_shared=True),))
+    monkeypatch.setattr(full_pipeline, "STAGES", (stage_of("burn-in", ends),))
     assert main(["run", "--store", str(tmp_path / "store")]) == 130
     assert "vina: saved after 3 steps: run it again to go on" in capsys.readouterr().err
     (run,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()

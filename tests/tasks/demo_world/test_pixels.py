@@ -72,7 +72,7 @@ def test_the_file_is_h264_of_the_scripts_length(tmp_path: Path) -> None:
 def test_the_same_script_gives_the_same_file_whatever_is_in_memory(tmp_path: Path) -> None:
     files = []
     for seed in (*[0] * 20, 1):
-        np.full(1_000_000 + 100_000 * len(files), len(files), dtype=np.uint8)  # freed at once: what malloc may give next
+        np.full(1_000_000 + 100_000 * len(files), len(files), dtype=np.uint8)  # freed: what malloc may give next
         world = world_of_looks(0.5, seed)
         render(world, script(world, ("paint", "board", 0.5)), tmp_path / "film")
         files.append((tmp_path / "film").read_bytes())

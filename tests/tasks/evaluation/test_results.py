@@ -20,6 +20,7 @@ from tasks.job import Job
 from tasks.run_record import record_run
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone
+from tasks.training.stage import burn_in
 from tests.tasks.evaluation.conftest import Measured
 
 TOLD = ("htstep-r1", "R@1", "vina with narrations")
@@ -69,9 +70,7 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
     for seed, changes in ((7, {}), (8, {}), (7, {"layers": 1})):
         settings = replace(copy.job.training, seed=seed, tan_epochs=1, epochs=1, burn_in_epochs=1, **changes)
         own = replace(copy.job, training=settings)
-        work = Curriculum(own, alone("cpu"))
-        work.label(0, work.first_teacher())
-        work.train_student(1)
+        burn_in(own)
         evaluate(own)
     newest = replace(copy.job, run_id="run-9", training=replace(settings, layers=2))
     with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], asdict(newest)):

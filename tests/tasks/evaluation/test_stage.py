@@ -35,7 +35,7 @@ from tests.tasks.evaluation.conftest import Measured
 from vina_model.tan import PublishedTan
 from vina_model.tokenizer import VOCABULARY_SIZE
 
-RULES = {"random", "centre", "uniform"}
+RULES = {"random", "centre", "uniform", "truth"}
 WITH = "vina with narrations"
 WAYS = {WITH, f"{WITH}, direct", f"{WITH}, indirect", f"{WITH}, indirect by ASR times"}
 SENTENCES = "sentences by ASR times"
@@ -144,7 +144,9 @@ def test_what_was_measured_is_not_measured_again_until_something_changes(measure
     (tmp_path / "less").mkdir()
     (tmp_path / "less/htm_align.json").write_text(json.dumps(dict(list(annotated.items())[:4])))
     import_source(store, "run-3", "htm-align", tmp_path / "less")
-    assert evaluate(job).startswith("5 measurements"), "three rules, TAN* and VINA on the one benchmark that changed"
+    assert evaluate(job).startswith("6 measurements"), (
+        "three rules, the truth, TAN* and VINA on the one benchmark that changed"
+    )
 
 
 def test_without_a_model_the_rules_are_measured(job: MakeJob) -> None:

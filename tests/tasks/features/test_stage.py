@@ -63,7 +63,7 @@ def fake_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(store: Store, run_id: str = "run-1", **changes: Any) -> str:
-    settings = FeatureSettings(**{**{name: getattr(SMALL, name) for name in SMALL.__dataclass_fields__}, **changes})
+    settings = replace(SMALL, **changes)
     return make_features(Job(store.uri, run_id, None, settings))
 
 
@@ -83,7 +83,7 @@ def features(store: Store, backbone: str = "s3d-milnce") -> dict[str, np.ndarray
 
 def test_every_second_has_its_vector(store: Store, fake_network: None) -> None:
     report = make(store, joint=True)
-    assert report.startswith("5 of 5 videos (0 rejected), 17 s of video")
+    assert report.startswith("5 of 5 videos have features now (0 rejected)")
     found = features(store)
     assert {name: len(vectors) for name, vectors in found.items()} == {
         f"_v-{n}": t for n, t in enumerate((3, 1, 6, 3, 4))
@@ -130,9 +130,9 @@ def test_broken_videos_are_rejects_and_stop_nobody(store: Store, films: Path, fa
     assert "(2 rejected)" in make(store)
     assert rejects(store) == [("_v-1", "cannot be decoded"), ("_v-2", "file is missing")]
     assert sorted(features(store)) == ["_v-0", "_v-3", "_v-4"]
-    assert make(store).startswith("1 of 1 videos (1 rejected)"), "a missing file may be there again"
+    assert make(store).startswith("0 of 1 videos have features now (1 rejected)"), "a missing file may be there again"
     write_film(films / "_v-2.mp4", 2, 10)
-    assert make(store, retry_rejected=True).startswith("2 of 2 videos (1 rejected)")
+    assert make(store, retry_rejected=True).startswith("1 of 2 videos have features now (1 rejected)")
     assert rejects(store) == [("_v-1", "cannot be decoded")] and len(features(store)["_v-2"]) == 2
 
 
@@ -159,7 +159,7 @@ def test_a_layer_asked_for_later_is_added_alone(store: Store, fake_network: None
 def test_a_shard_of_broken_videos_only(store: Store, films: Path, fake_network: None) -> None:
     for path in films.iterdir():
         path.write_bytes(b"broken")
-    assert "5 of 5 videos (5 rejected)" in make(store, videos_per_shard=1)
+    assert "0 of 5 videos have features now (5 rejected)" in make(store, videos_per_shard=1)
     assert features(store) == {} and len(rejects(store)) == 5
 
 
@@ -233,7 +233,7 @@ def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_net
     for path in films.iterdir():
         path.unlink()
     store.objects.delete("videos/_v-3.mp4")
-    assert make(store).startswith("5 of 5 videos (1 rejected)")
+    assert make(store).startswith("4 of 5 videos have features now (1 rejected)")
     assert rejects(store) == [("_v-3", "file is missing")]
 
 
@@ -282,12 +282,12 @@ def test_what_was_rejected_is_tried_again_after_it_was_forgotten(store: Store, f
     assert make(store) == "no video file is without features" and len(rejects(store)) == 1
     forget_source(store, "features", "s3d-milnce")
     assert rejects(store) == [] and features(store) == {}
-    assert make(store).startswith("5 of 5 videos (1 rejected)")
+    assert make(store).startswith("4 of 5 videos have features now (1 rejected)")
     (films / "_v-1.mp4").write_bytes(whole)
     forget_source(store, "videos")
     assert rejects(store) == []
     import_source(store, "import", "videos", films)
-    assert make(store).startswith("1 of 1 videos (0 rejected)") and len(features(store)) == 5
+    assert make(store).startswith("1 of 1 videos have features now (0 rejected)") and len(features(store)) == 5
 
 
 def test_forgetting_one_backbone_keeps_what_another_rejected(store: Store, films: Path, fake_network: None) -> None:
@@ -361,10 +361,10 @@ def test_the_next_run_removes_the_reject_that_an_interrupted_one_left(
 
 def test_a_folder_that_is_mounted_again_is_made_by_a_plain_rerun(store: Store, films: Path, fake_network: None) -> None:
     films.rename(films.with_name("unmounted"))
-    assert make(store).startswith("5 of 5 videos (5 rejected)")
+    assert make(store).startswith("0 of 5 videos have features now (5 rejected)")
     assert {reason for _, reason in rejects(store)} == {"file is missing"}
     films.with_name("unmounted").rename(films)
-    assert make(store, "run-2").startswith("5 of 5 videos (0 rejected)")
+    assert make(store, "run-2").startswith("5 of 5 videos have features now (0 rejected)")
     assert rejects(store) == [] and len(features(store)) == 5
 
 

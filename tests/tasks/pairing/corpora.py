@@ -44,6 +44,8 @@ class FakeModel:
 
     def install(self, patcher: Any, name: str = "fake@1") -> "FakeModel":
         """`patcher` is pytest's monkeypatch, or what sets attributes as it does."""
+        stage.load_once.cache_clear()
+        patcher.setattr(stage, "foresee_model", lambda asked: name)
         for module in (stage, lookup):
             patcher.setattr(module, "find_model", lambda asked: Path("nowhere"))
             patcher.setattr(module, "name_model", lambda asked, folder: name)

@@ -23,7 +23,7 @@ def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
     work.store.table("pseudo_labels").commit(
         _labels(work.corpus, truth), {"training": work.name, "round": 0}, "truth", fingerprint="f", run_id="r"
     )
-    model = work.teacher_of("student", work.train_student(60))
+    model = work.teacher_of("student", work.train_student(0))
     hits = []
     for pair, steps in truth.items():
         scores_BST = ask(model, read_pairs([pair], work.corpus, model.tokenizer)).sv_BST

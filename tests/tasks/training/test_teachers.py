@@ -84,7 +84,8 @@ def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob, monkeypatch:
     asked = job()
     processes = Processes(0, 1, "cpu")
     work = Curriculum(asked, processes)
-    teacher, batches = work.first_teacher(), 0
+    work.train_tan()
+    round_, teacher, batches = work.labels_of(0), work.teacher(0), 0
 
     def ends(batch: Batch) -> Alignment:
         nonlocal batches
@@ -94,12 +95,12 @@ def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob, monkeypatch:
         return teacher.align(batch)
 
     with pytest.raises(Interrupted, match="round 0: the shards that are labelled are saved: run it again to go on"):
-        work.label(0, teacher._replace(align=ends))
+        round_.make(round_.missing(), teacher._replace(align=ends), "first", processes)
     table = work.store.table("pseudo_labels")
     (first, *others) = table.snapshot().shards
     assert not others or len(others) == 1
-    again = Curriculum(asked, alone("cpu"))
-    again.label(0, teacher)
+    again = Curriculum(asked, alone("cpu")).labels_of(0)
+    again.make(again.missing(), teacher, "second", alone("cpu"))
     shards = table.snapshot().shards
     assert len(shards) == 4 and first in shards, "what was there is not made again"
 
@@ -110,14 +111,18 @@ def test_every_process_labels_its_shards(job: MakeJob, monkeypatch: pytest.Monke
     monkeypatch.setattr(Processes, "wait", lambda self: None)
     asked = job(alignment_share=1.0)
     table, matrices = (Store(asked.store).table(name) for name in ("pseudo_labels", "alignments"))
-    teacher = Curriculum(asked, alone("cpu")).first_teacher()
-    counts = []
+    work = Curriculum(asked, alone("cpu"))
+    work.train_tan()
+    teacher, round_ = work.teacher(0), work.labels_of(0)
+    counts, missing = [], round_.missing()
     for rank in (0, 1):
-        Curriculum(asked, Processes(rank, 2, "cpu")).label(0, teacher)
+        round_.make(missing, teacher, "run", Processes(rank, 2, "cpu"))
         counts.append(len(table.snapshot().shards))
     assert counts == [2, 4]
     monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 16)
-    Curriculum(asked, alone("cpu")).label(0, teacher)
+    again = work.labels_of(0)
+    again.make(again.missing(), teacher, "run", alone("cpu"))
+    again.settle()
     assert len(table.snapshot().shards) == 2, "shards of another cut are retired"
     assert len(matrices.snapshot().shards) == 2 * len(("SV", "NV"))
 

@@ -1,0 +1,131 @@
+"""Parts as flow runs on the GPU pool: any number of workers, on any machines, take them.
+
+Prefect does not fail a parent by its child, and forgets a run whose worker is gone: both are looked after here. A child
+that failed fails its parent. One that crashed, or whose worker has been silent for three heartbeats, is sent out again:
+what it has left in the store is whole, and another one goes on.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from prefect import get_client, get_run_logger
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.deployments import run_deployment
+from prefect.states import Crashed
+
+from flows.parameters import Execution
+from tasks import progress
+from tasks.job import Job
+from tasks.spread import Part
+
+DEPLOYMENT = "piece/gpu"
+POLL_S = 2.0
+RUNS_AT_ONCE = 200
+"""How many runs Prefect's server lists in one answer."""
+MISSED_HEARTBEATS = 3
+
+
+@dataclass
+class Child:
+    """A part, and the flow run that does it now."""
+
+    number: int
+    part: Part
+    run_id: UUID
+    tries: int = 1
+
+
+def run_on_pool(job: Job, kind: str, parts: Sequence[Part], execution: Execution) -> None:
+    """Send all parts out, and wait for them; if this ends early, so do they."""
+    with get_client(sync_client=True) as client, _children() as waiting:
+        for number, part in enumerate(parts):
+            waiting.append(Child(number, part, _send(job, kind, part, number, execution)))
+        get_run_logger().info("%s: %d parts are on the pool", kind, len(parts))
+        while waiting:
+            time.sleep(POLL_S)
+            before = len(waiting)
+            lost = _lost_workers(client, waiting)
+            for child, run in _read(client, waiting):
+                if _is_done(run, execution):
+                    waiting.remove(child)
+                elif _is_lost(run, lost):
+                    _send_again(client, job, kind, child, run, execution)
+            if len(waiting) < before:
+                done = len(parts) - len(waiting)
+                progress.tell(done / len(parts), f"{kind}: {done} of {len(parts)} parts")
+
+
+@contextmanager
+def _children() -> Iterator[list[Child]]:
+    waiting: list[Child] = []
+    try:
+        yield waiting
+    except BaseException:
+        with get_client(sync_client=True) as client:
+            for child in waiting:
+                client.set_flow_run_state(child.run_id, State(type=StateType.CANCELLING))
+        raise
+
+
+def _send(job: Job, kind: str, part: Part, number: int, execution: Execution) -> UUID:
+    own = execution.model_copy(update={"dispatch": "here", "workers": 1})
+    parameters = {"job": asdict(job), "kind": kind, "part": part, "number": number, "execution": own.model_dump()}
+    return run_deployment(DEPLOYMENT, parameters=parameters, timeout=0).id  # type: ignore[union-attr]
+
+
+def _send_again(
+    client: SyncPrefectClient, job: Job, kind: str, child: Child, run: FlowRun, execution: Execution
+) -> None:
+    if child.tries > execution.retries:
+        raise RuntimeError(f"{kind}, part {child.number}: its worker was lost {child.tries} times (last: {run.name!r})")
+    if run.state_type != StateType.CRASHED:
+        client.set_flow_run_state(run.id, Crashed(message="its worker is gone"), force=True)
+    get_run_logger().warning("%s, part %d: its worker is gone; it is sent out again", kind, child.number)
+    child.run_id, child.tries = _send(job, kind, child.part, child.number, execution), child.tries + 1
+
+
+def _read(client: SyncPrefectClient, children: Sequence[Child]) -> list[tuple[Child, FlowRun]]:
+    found: dict[UUID, FlowRun] = {}
+    for begin in range(0, len(children), RUNS_AT_ONCE):
+        ids = [child.run_id for child in children[begin : begin + RUNS_AT_ONCE]]
+        runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=ids)), limit=RUNS_AT_ONCE)
+        found |= {run.id: run for run in runs}
+    return [(child, found[child.run_id]) for child in children if child.run_id in found]
+
+
+def _is_done(run: FlowRun, execution: Execution) -> bool:
+    """Whether it completed; a RuntimeError if it never will."""
+    if run.state_type == StateType.COMPLETED:
+        return True
+    if run.state_type in (StateType.FAILED, StateType.CANCELLED):
+        said = run.state.message if run.state else ""
+        raise RuntimeError(f"the flow run {run.name!r} on the pool was {run.state_name}: {said}")
+    limit = timedelta(minutes=execution.timeout_minutes)
+    if limit and run.start_time and datetime.now(UTC) - run.start_time > limit + timedelta(minutes=1):
+        raise TimeoutError(f"the flow run {run.name!r} on the pool took more than {execution.timeout_minutes} minutes")
+    return False
+
+
+def _is_lost(run: FlowRun, lost: set[str]) -> bool:
+    begun = run.state_type in (StateType.RUNNING, StateType.PENDING)
+    return run.state_type == StateType.CRASHED or (begun and str(run.labels.get("prefect.worker.name")) in lost)
+
+
+def _lost_workers(client: SyncPrefectClient, children: Sequence[Child]) -> set[str]:
+    """Workers that have not been heard of for some heartbeats."""
+    pools: set[Any] = {run.work_pool_name for _, run in _read(client, children[:1]) if run.work_pool_name}
+    workers = [worker for pool in pools for worker in client.read_workers_for_work_pool(pool, offset=0, limit=200)]
+    heard = {worker.name: (worker.last_heartbeat_time, worker.heartbeat_interval_seconds or 30) for worker in workers}
+    now = datetime.now(UTC)
+    return {
+        name
+        for name, (last, every_s) in heard.items()
+        if last and now - last > MISSED_HEARTBEATS * timedelta(seconds=every_s)
+    }
