@@ -1,5 +1,5 @@
 # make test   everything a change must pass: set-up, lint, types, tests
-# make demo   set-up, then the whole pipeline on the embedded demo corpus
+# make demo   set-up, then the whole pipeline on a demo world
 # make bench  the benchmarks: ratios measured in one run
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
@@ -31,20 +31,15 @@ types: setup
 	$(BIN)/mypy
 
 pytest: setup
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 test: lint types pytest
 
 demo: setup
-	@test -d demo-corpus || $(BIN)/vina demo demo-corpus
-	$(BIN)/vina run --corpus demo-corpus --store demo-store --frame-size 112 --preset demo
-	$(BIN)/vina pair --store demo-store --plot demo-store/pairing.png
-	$(BIN)/vina sql "SELECT video_id, duration_s, uri AS watch_it FROM videos WHERE uri IS NOT NULL" --store demo-store
-	$(BIN)/vina sql "SELECT round, kept_percent, kept_right_percent FROM label_precision" --store demo-store
-	$(BIN)/vina results --store demo-store
+	$(BIN)/vina run --preset demo --store demo-store
 
 bench: setup
 	$(BIN)/pytest tests/benchmarks --override-ini addopts="-q -s"
 
 clean:
-	rm -rf $(VENV) demo-corpus demo-store build *.egg-info
+	rm -rf $(VENV) demo-store build *.egg-info

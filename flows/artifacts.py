@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from prefect import get_run_logger
@@ -97,11 +97,10 @@ def publish(stage: str, job: Job) -> None:
     """Tables of what there is after a stage; a link to the report after that."""
     with _unimportant():
         store = Store(job.store)
-        for key, sql in TABLES.get(stage, {}).items():
-            with Catalogue(store) as catalogue:
-                rows: list[dict[str, Any]] = catalogue.query(sql).to_pylist()
-            if rows:
-                create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage} of run {job.run_id}")
+        with Catalogue(store) as catalogue:
+            found = {key: catalogue.query(sql).to_pylist() for key, sql in TABLES.get(stage, {}).items()}
+        for key, rows in found.items():
+            create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage} of run {job.run_id}")
         if stage == "report":
             create_link_artifact(store.objects.uri(f"reports/{job.run_id}.html"), "report", key="vina-report")
 

@@ -69,8 +69,10 @@ def vina(
         for stage in chosen:
             work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
             with watched(stage.name) as ended:
-                ended(*work(job, stage, spread))
-            publish(stage.name, job)
+                report, has_run = work(job, stage, spread)
+                ended(report, has_run)
+            if has_run:
+                publish(stage.name, job)
     return job.run_id
 
 

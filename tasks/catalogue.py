@@ -1,22 +1,8 @@
-"""The stage `catalogue`: what the store holds, table by table. It is the last stage, and the example for the others.
-
-A stage is one function of a job. It returns a short text for the log.
-"""
+"""What the store holds, table by table."""
 
 from typing import Any
 
 from storage import Store, StoreError
-from tasks.job import Job
-
-
-def list_tables(job: Job) -> str:
-    """One line a table that has rows."""
-    lines = [
-        f"{row['table']}: {row['rows']:,} rows in {row['shards']:,} shards"
-        for row in summarise(Store(job.store))
-        if row["shards"]
-    ]
-    return f"run {job.run_id} leaves {len(lines)} tables with rows\n" + "\n".join(lines)
 
 
 def summarise(store: Store) -> list[dict[str, Any]]:

@@ -1,7 +1,10 @@
 """What a stage is told: the store it works on, the run it works for, and the run's settings; and how it breaks off."""
 
+import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from storage import Store
 from tasks.features.settings import FeatureSettings
 from tasks.pairing.settings import PairingSettings
 from tasks.training.settings import TrainingSettings
@@ -20,6 +23,16 @@ class Job:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     force: bool = False
     """Make anew what is there."""
+
+    @property
+    def opened(self) -> Store:
+        """The store, to look at: opened anew every minute, for its credentials may change."""
+        return _open(self.store, int(time.monotonic() // 60))
+
+
+@lru_cache(1)
+def _open(uri: str, minute: int) -> Store:
+    return Store(uri)
 
 
 class Interrupted(Exception):

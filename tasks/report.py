@@ -78,10 +78,18 @@ def _page(store: Store, job: Job) -> Iterator[str]:
     yield "<h2>Settings</h2>" + _grid(
         [{"setting": name, "value": value} for name, value in asdict(job.training).items()]
     )
-    yield "<h2>Ask it yourself</h2><pre>" + escape("\n".join(_commands(job.store))) + "</pre></html>"
+    yield "<h2>Ask it yourself</h2><pre>" + escape("\n".join(commands(job.store))) + "</pre></html>"
 
 
-def _commands(store: str) -> list[str]:
+def address_of_report(store: Store) -> str:
+    """The newest page; nothing if there is none."""
+    found = store.table("completions").snapshot().where(stage=REPORT.name)
+    rows = found.read(["report"]).to_pylist() if found.shards else []
+    return rows[0]["report"] if rows else ""
+
+
+def commands(store: str) -> list[str]:
+    """Three questions to begin with."""
     return [f'vina sql "{sql}" --store {store}' for sql in QUESTIONS]
 
 
@@ -148,7 +156,7 @@ def _contact_sheet(store: Store) -> str:
 def ingredients(job: Job) -> Ingredients:
     """What the page shows."""
     shown = [name for name in TABLES if name not in ("runs", "completions")]
-    return Ingredients(asdict(job.training), versions(Store(job.store), *shown))
+    return Ingredients(asdict(job.training), versions(job.opened, *shown))
 
 
 def undo(job: Job) -> None:

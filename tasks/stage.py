@@ -121,7 +121,7 @@ def _record(job: Job, stage: Stage, made_of: Ingredients, report: str, took_s: f
 
 def _completion(job: Job, stage: Stage, subject: str) -> dict[str, Any] | None:
     """The last one of this subject; if there is none, of another, to tell the difference."""
-    found = Store(job.store).table("completions").snapshot().where(stage=stage.name)
+    found = job.opened.table("completions").snapshot().where(stage=stage.name)
     rows = found.read().to_pylist() if found.shards else []
     return max(rows, key=lambda row: (row["_shard"] == subject, row["finished_at"]), default=None)
 

@@ -65,6 +65,25 @@ def print_results(store: Store, run_id: str | None = None) -> None:
     )
 
 
+def print_summary(store: Store, run_id: str) -> None:
+    """What a run reached, in short, and where to look further."""
+    from tasks.evaluation.results import BASELINES, COLUMNS, MODELS, TRUTH, read_results  # which loads torch
+    from tasks.report import address_of_report, commands
+
+    found = read_results(store, run_id)
+    columns = list(COLUMNS)[:6]
+    grid = Grid("%", *(COLUMNS[column] for column in columns))
+    for method in (*BASELINES[::2], *MODELS, TRUTH):
+        cells = [_ours(found, (protocol, metric, method)) for protocol, metric in columns]
+        if any(cells):
+            grid.add_row(method, *cells)
+    if grid.row_count:
+        print_parts(grid)
+    print("try:", *(f"  {command}" for command in commands(store.uri)), sep="\n")
+    if address := address_of_report(store):
+        print(f"report: {address}")
+
+
 def _grid(found: "Results", columns: list[tuple[str, str]]) -> Grid:
     """Ours and theirs in rows below each other."""
     from tasks.evaluation.results import COLUMNS

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from flows.commands.results import print_summary
 from flows.commands.shared import Add, whole_number
 from flows.commands.training_options import add_training_options, changes_in
 from storage import Store
@@ -118,6 +119,8 @@ def _run(options: argparse.Namespace) -> int:
             stage.work(job, here)
         return 0
     _run_flow(options, job)
+    if not options.stages or {"evaluation", "report"} & set(options.stages):
+        print_summary(Store(job.store), job.run_id)
     print(f"run {job.run_id} completed; `vina tables --store {job.store}` shows what there is")
     return 0
 

@@ -13,7 +13,7 @@ from tasks.evaluation.protocols import SOURCES
 from tasks.evaluation.questions import BENCHMARKS
 from tasks.evaluation.text_methods import SENTENCES
 from tasks.pairing.settings import MPNET
-from tasks.training.corpus import Corpus
+from tasks.training.corpus import corpus_of
 from tasks.training.curriculum import name_trainings
 from tasks.training.settings import TrainingSettings
 
@@ -141,7 +141,7 @@ def trainings_of(store: Store, settings: TrainingSettings) -> dict[str, str]:
     """The trainings of these settings, of all seeds that were measured, and the method that each is."""
     with Catalogue(store) as catalogue:
         seeds = catalogue.query("SELECT DISTINCT seed FROM metrics WHERE seed IS NOT NULL")["seed"].to_pylist()
-    corpus = Corpus(store, settings.backbone, settings.selection)
+    corpus = corpus_of(store, settings.backbone, settings.selection)
     names: dict[str, str] = {}
     for seed in sorted({*seeds, settings.seed}):
         for positions in (False, True):

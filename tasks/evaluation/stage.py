@@ -62,7 +62,7 @@ def measure(job: Job, part: Part) -> None:
 
 def ingredients(job: Job) -> Ingredients:
     """What the metrics are made of."""
-    store, made_of = Store(job.store), ingredients_of_training(job)
+    store, made_of = job.opened, ingredients_of_training(job)
     trained = store.table("completions").snapshot()
     for stage in ("burn-in", "rounds"):
         done = trained.find({"stage": stage}, made_of.subject)

@@ -14,7 +14,7 @@ from tasks.evaluation.methods import WITH
 from tasks.evaluation.predicting import as_in_files
 from tasks.evaluation.protocols import HTSTEP_MAP
 from tasks.evaluation.results import settings_of_run
-from tasks.training.corpus import Corpus
+from tasks.training.corpus import corpus_of
 from tasks.training.curriculum import name_trainings
 
 PREFERRED = (f"vina{WITH}", "vina")
@@ -59,7 +59,7 @@ def _training(store: Store, run: str) -> str:
     if "@" in run:
         return run
     settings = settings_of_run(store, run)
-    return list(name_trainings(settings, Corpus(store, settings.backbone, settings.selection)))[1]
+    return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
 
 
 def _choose(store: Store, training: str, run: str, method: str | None) -> tuple[str, str]:

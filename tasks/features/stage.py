@@ -85,7 +85,7 @@ def make_shards(job: Job, part: Part) -> None:
 
 def ingredients(job: Job) -> Ingredients:
     """What the features are made of."""
-    store, recipe = Store(job.store), Recipe.of(job.features)
+    store, recipe = job.opened, Recipe.of(job.features)
     settings = {name: value for name, value in asdict(job.features).items() if name not in ELSEWHERE}
     made = store.table("features").snapshot()
     inputs = versions(store, "videos", *(("steps", "annotations") if job.features.joint else ()))

@@ -199,7 +199,7 @@ def missing_lines(store: Store) -> list[str]:
 
 def ingredients(job: Job) -> Ingredients:
     """What was imported: the corpus folder as it is, by the names, sizes and times of its files."""
-    store = Store(job.store)
+    store = job.opened
     corpus = job.corpus
     inputs = {"corpus": _listing(Path(corpus))} if corpus and not demo_corpus.is_demo(corpus) else {}
     brought = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version

@@ -82,7 +82,7 @@ def _num_embedded(store: Store, model: str) -> int:
 
 def ingredients(job: Job) -> Ingredients:
     """What the pairs are made of."""
-    store, settings = Store(job.store), job.pairing
+    store, settings = job.opened, job.pairing
     is_told = store.table("narrations").snapshot().num_rows
     model = foresee_model(settings.model) if is_told else None
     rules = {"model": model, "articles": settings.articles, "correct_hubs": settings.correct_hubs}

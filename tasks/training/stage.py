@@ -5,7 +5,7 @@ Training is one piece of work, labelling is many: each is given to whoever does 
 
 from dataclasses import asdict, replace
 
-from storage import Store, fingerprint
+from storage import fingerprint
 from tasks.job import Job
 from tasks.spread import Part, Spread, cut, here
 from tasks.stage import Ingredients, Stage, versions
@@ -74,7 +74,7 @@ def label_shards(job: Job, part: Part) -> None:
 
 def ingredients(job: Job) -> Ingredients:
     """What a training is made of."""
-    store, training = Store(job.store), job.training
+    store, training = job.opened, job.training
     settings = {name: value for name, value in asdict(training).items() if name not in ELSEWHERE}
     seen = store.table("features").snapshot().where(backbone=training.backbone).content_version
     chosen = store.table("pairs").snapshot().content_version
@@ -92,7 +92,7 @@ def subject_of(job: Job) -> str:
 def ingredients_of_rounds(job: Job) -> Ingredients:
     """Rounds go on with what was burnt in."""
     made_of = ingredients(job)
-    burnt_in = Store(job.store).table("completions").snapshot().find({"stage": "burn-in"}, made_of.subject)
+    burnt_in = job.opened.table("completions").snapshot().find({"stage": "burn-in"}, made_of.subject)
     return replace(made_of, inputs=made_of.inputs | {"burn-in": burnt_in.written_by if burnt_in else ""})
 
 

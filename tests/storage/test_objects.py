@@ -65,3 +65,16 @@ def test_an_object_of_any_bucket_is_fetched(s3_uri: str, tmp_path: Path) -> None
     with pytest.raises(MissingFileError, match="no-such"):
         fetch(f"{uri}-no-such", tmp_path / "other.mp4")
     assert [path.name for path in tmp_path.iterdir()] == ["copy.mp4"]
+
+
+def test_what_is_put_aside_stays_until_gc(store: Store) -> None:
+    store.objects.put("checkpoints/a/last.pt", b"weights")
+    store.objects.retire("checkpoints/a/last.pt", "run-2")
+    store.objects.retire("checkpoints/b/none.pt", "run-2")
+    assert list(store.objects.keys()) == ["retired/run-2/checkpoints/a/last.pt"]
+    assert store.objects.get("retired/run-2/checkpoints/a/last.pt") == b"weights"
+    store.objects.put("checkpoints/a/last.pt", b"others")
+    assert store.objects.gc(1) == []
+    assert store.objects.gc(0, dry_run=True) == ["retired/run-2/checkpoints/a/last.pt"]
+    assert store.objects.gc(0) == ["retired/run-2/checkpoints/a/last.pt"]
+    assert list(store.objects.keys()) == ["checkpoints/a/last.pt"]

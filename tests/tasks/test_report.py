@@ -1,0 +1,46 @@
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+
+from flows.cli import main
+from storage import Store
+from tasks.importers.sources import import_corpus
+from tasks.job import Job
+from tasks.report import REPORT, address_of_report, commands, write_report
+from tasks.run_record import record_run
+from tasks.spread import here
+from tasks.stage import reasons_to_run, run_stage
+
+
+def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
+    job = Job(str(tmp_path / "store"), "run-1")
+    with record_run(Store(job.store), job.run_id, ["report"], {"training": {}}):
+        address = write_report(job)
+    page = Path(address).read_text()
+    assert "VINA, run run-1" in page and "no annotations are imported" in page
+    assert "<script" not in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_page_shows_the_corpus_and_its_films_and_escapes_what_it_shows(tmp_path: Path) -> None:
+    job = Job(str(tmp_path / "store"), "run-1", "demo:default,num_videos=10,num_rendered=1,steps_per_task=3")
+    store = Store(job.store)
+    with record_run(store, job.run_id, ["import", "report"], {"training": {}}):
+        import_corpus(job)
+        rejects = store.table("rejects")
+        odd = pa.Table.from_pylist([{"item": "<b>", "reason": "a & b"}], schema=rejects.schema.files)
+        rejects.commit(odd, {"stage": "features"}, "odd", fingerprint="f", run_id="r")
+        address, has_run = run_stage(job, REPORT, here)
+    assert has_run and address_of_report(store) == address
+    page = Path(address).read_text()
+    assert "demo-concepts" in page and "data:image/png;base64," in page
+    assert "&lt;b&gt;" in page and "a &amp; b" in page and "<b>" not in page
+    assert reasons_to_run(job, REPORT) == ()
+
+
+def test_questions_can_be_asked_as_they_are_printed(tmp_path: Path) -> None:
+    Store(tmp_path / "store").table("votes").snapshot()
+    (tmp_path / "store").mkdir()
+    for command in commands(str(tmp_path / "store")):
+        program, *arguments = shlex.split(command)
+        assert program == "vina" and main(arguments) == 0
