@@ -46,6 +46,7 @@ def vina(
     stages: list[StageName] | None = None,
     run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
     force: bool = False,
+    dispatch: Literal["here", "pool"] = "here",
     execution: Execution = Execution(),  # noqa: B008
 ) -> str:
     """Ground the steps of articles in videos: run the stages on a store; returns the run's id.
@@ -58,14 +59,16 @@ def vina(
         stages: Only these, in the pipeline's order. Empty: all. What has not changed is skipped.
         run_id: The run's name in the table `runs`. Empty: made of the time.
         force: Make the stages' results anew, whether or not anything has changed.
-        execution: Where the work is done: here or on the GPU pool, by how many, with how much patience.
+        dispatch: Who does the work: the flow's own process, or all workers of the GPU pool.
+        execution: By how many at once, on how many devices, with how much patience.
     """
     job = make_job(preset, store, corpus, changes_of(overrides), run_id or runtime.flow_run.name, force)
-    chosen, spread = choose_stages(stages), spread_by(execution)
+    chosen, spread = choose_stages(stages), spread_by(execution, dispatch)
     names = [stage.name for stage in chosen]
     for step in plan(job, chosen):
         get_run_logger().info("%s: %s", step.stage.name, "; ".join(step.reasons) or "nothing to do so far")
-    with record_run(Store(job.store), job.run_id, names, asdict(job) | {"stages": names} | execution.model_dump()):
+    told = {"stages": names, "dispatch": dispatch} | execution.model_dump()
+    with record_run(Store(job.store), job.run_id, names, asdict(job) | told):
         for stage in chosen:
             work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
             with watched(stage.name) as ended:
@@ -86,7 +89,8 @@ def make_job(
     if runtime.deployment.id is not None and not is_remote:
         raise ValueError(f"store is {uri!r}: a worker needs an absolute path or s3://bucket/prefix (or its VINA_STORE)")
     settings = replace(settings, corpus=corpus or settings.corpus)
-    return Job(uri or "vina-store", name_run(run_id), **vars(settings), force=force)
+    address = uri if uri.startswith("s3://") else str(Path(uri or "vina-store").resolve())  # workers have other folders
+    return Job(address, name_run(run_id), **vars(settings), force=force)
 
 
 def choose_stages(names: list[Any] | None) -> list[Stage]:

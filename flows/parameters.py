@@ -25,12 +25,10 @@ class Execution(BaseModel):
 
     model_config = STRICT
 
-    dispatch: Literal["here", "pool"] = "here"
-    """here: in the flow's own process, under a task runner; pool: as flow runs on the GPU pool, by all its workers."""
     runner: Literal["threads", "processes", "dask", "ray"] = "threads"
-    """The task runner that parts are given to (dispatch here); dask and ray are Prefect's integrations."""
+    """The task runner that parts are given to; dask and ray are Prefect's integrations."""
     workers: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Parts that the task runner works on at once (dispatch here). Workers of a pool have limits of their own."""
+    """Parts that the task runner works on at once. Workers of a pool have limits of their own."""
     address: str | None = None
     """A running Dask scheduler or Ray cluster (default: one is started for the run)."""
     devices: Annotated[int, Field(ge=1, le=64)] = 1

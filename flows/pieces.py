@@ -14,16 +14,18 @@ from typing import Any
 
 from prefect import State, flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.states import Crashed
+from prefect.task_engine import TaskRunTimeoutError
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
-from prefect.tasks import Task, exponential_backoff
+from prefect.tasks import Task
 
 from flows.parameters import Execution
-from flows.pool import run_on_pool
+from flows.pool import PartFailed, run_on_pool
 from storage import is_transient
 from tasks import progress
 from tasks.evaluation.stage import measure
 from tasks.features.stage import make_shards
-from tasks.job import Job
+from tasks.job import Interrupted, Job
 from tasks.pairing.stage import embed_range
 from tasks.spread import Part, Spread, Work
 from tasks.training.stage import label_shards, train
@@ -40,27 +42,33 @@ WHOLE = ("training", "evaluation")
 """Kinds that are one piece of work, not many alike."""
 SHARED = ("training", "labelling")
 """Kinds that several devices of one machine do together."""
+LONGEST_DELAY_S = 600.0
 PIECE = "VINA_PIECE"
 """The environment variable that tells the processes of a torchrun what to do."""
 
 
 @flow(name="piece", flow_run_name="{kind}, part {number}", validate_parameters=True)
-def piece(job: Job, kind: str, part: dict[str, Any], number: int, execution: Execution) -> None:
+def piece(job: Job, kind: str, part: dict[str, Any], number: int, execution: Execution) -> State[None] | None:
     """One part of a stage's work, on a worker of the GPU pool."""
     get_run_logger().info("run %s: %s, part %d", job.run_id, kind, number)
-    _do(job, kind, part, execution)
+    try:
+        _do(job, kind, part, execution)
+    except Interrupted as stop:  # the worker was asked to end: another one goes on
+        return Crashed(message=str(stop))
+    return None
 
 
-def spread_by(execution: Execution) -> Spread:
+def spread_by(execution: Execution, dispatch: str = "here") -> Spread:
     """How the parts of a job are given to others."""
 
     def spread(job: Job, work: Work, parts: Sequence[Part]) -> None:
         kind = next(name for name, known in KINDS.items() if known is work)
-        if execution.dispatch == "pool" and parts:
+        together = kind in SHARED and execution.devices > 1
+        if together:
+            parts = _merged(parts, execution.devices if dispatch == "pool" else None)
+        if dispatch == "pool" and parts:
             run_on_pool(job, kind, parts, execution)
-            return
-        parts = _merged(parts) if kind in SHARED and execution.devices > 1 else parts
-        if kind in WHOLE or execution.workers == 1 or execution.devices > 1:
+        elif kind in WHOLE or execution.workers == 1 or together:
             for number, part in enumerate(parts):
                 with progress.part(number, len(parts)):
                     _do(job, kind, part, execution)
@@ -70,11 +78,13 @@ def spread_by(execution: Execution) -> Spread:
     return spread
 
 
-def _merged(parts: Sequence[Part]) -> list[Part]:
-    """Shards of several parts in one, for the processes of a torchrun to share."""
-    if not all("shards" in part for part in parts) or not parts:
+def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:
+    """Parts for processes that share each one: of so many shards at least, or all shards in one."""
+    shards = [shard for part in parts for shard in part.get("shards", ())]
+    if not shards:
         return list(parts)
-    return [{**parts[0], "shards": [shard for part in parts for shard in part["shards"]]}]
+    size = len(shards) if least is None else max(least, len(parts[0]["shards"]))
+    return [{**parts[0], "shards": shards[begin : begin + size]} for begin in range(0, len(shards), size)]
 
 
 def _do(job: Job, kind: str, part: Part, execution: Execution) -> None:
@@ -95,7 +105,9 @@ def do_part(job: Job, kind: str, part: Part, devices: int = 1) -> None:
 def _patient(execution: Execution) -> Task[[Job, str, Part, int], None]:
     return do_part.with_options(
         retries=execution.retries,
-        retry_delay_seconds=exponential_backoff(execution.retry_delay_s),
+        retry_delay_seconds=[
+            min(execution.retry_delay_s * 2**number, LONGEST_DELAY_S) for number in range(execution.retries)
+        ],
         retry_jitter_factor=0.5,
         retry_condition_fn=_failed_in_passing,
         timeout_seconds=60 * execution.timeout_minutes or None,
@@ -103,9 +115,9 @@ def _patient(execution: Execution) -> Task[[Job, str, Part, int], None]:
 
 
 def _failed_in_passing(task: Task[Any, Any], run: Any, state: State[Any]) -> bool:
-    """Whether it is worth another try."""
-    error = state.result(raise_on_failure=False)
-    is_passing = isinstance(error, BaseException) and is_transient(error)
+    """Whether it is worth another try: not if it took too long."""
+    error: BaseException = state.result(raise_on_failure=False)
+    is_passing = not isinstance(error, TaskRunTimeoutError) and is_transient(error)
     if is_passing:
         get_run_logger().warning("a passing fault, tried again: %s", error)
     return is_passing
@@ -157,4 +169,4 @@ def _by_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
         process.wait()
         raise
     if code:
-        raise RuntimeError(f"{kind} on {devices} devices ended with exit code {code}: its log says why")
+        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: its log says why")

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from prefect import get_client, get_run_logger
@@ -18,6 +17,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
 from flows.parameters import Execution
@@ -30,6 +30,10 @@ POLL_S = 2.0
 RUNS_AT_ONCE = 200
 """How many runs Prefect's server lists in one answer."""
 MISSED_HEARTBEATS = 3
+
+
+class PartFailed(ValueError):
+    """A part that others were given was not done."""
 
 
 @dataclass
@@ -53,9 +57,9 @@ def run_on_pool(job: Job, kind: str, parts: Sequence[Part], execution: Execution
             before = len(waiting)
             lost = _lost_workers(client, waiting)
             for child, run in _read(client, waiting):
-                if _is_done(run, execution):
+                if run is not None and _is_done(run, execution):
                     waiting.remove(child)
-                elif _is_lost(run, lost):
+                elif run is None or _is_lost(run, lost):
                     _send_again(client, job, kind, child, run, execution)
             if len(waiting) < before:
                 done = len(parts) - len(waiting)
@@ -70,46 +74,54 @@ def _children() -> Iterator[list[Child]]:
     except BaseException:
         with get_client(sync_client=True) as client:
             for child in waiting:
-                client.set_flow_run_state(child.run_id, State(type=StateType.CANCELLING))
+                try:
+                    client.set_flow_run_state(child.run_id, State(type=StateType.CANCELLING))
+                except Exception as error:  # the others are to be cancelled, too, and what went wrong is to be told
+                    get_run_logger().warning("part %d was not cancelled: %s", child.number, error)
         raise
 
 
 def _send(job: Job, kind: str, part: Part, number: int, execution: Execution) -> UUID:
-    own = execution.model_copy(update={"dispatch": "here", "workers": 1})
+    own = execution.model_copy(update={"workers": 1})
     parameters = {"job": asdict(job), "kind": kind, "part": part, "number": number, "execution": own.model_dump()}
-    return run_deployment(DEPLOYMENT, parameters=parameters, timeout=0).id  # type: ignore[union-attr]
+    try:
+        return run_deployment(DEPLOYMENT, parameters=parameters, timeout=0).id  # type: ignore[union-attr]
+    except ObjectNotFound as error:
+        raise PartFailed(f"there is no deployment {DEPLOYMENT}: `prefect deploy --all` makes it") from error
 
 
 def _send_again(
-    client: SyncPrefectClient, job: Job, kind: str, child: Child, run: FlowRun, execution: Execution
+    client: SyncPrefectClient, job: Job, kind: str, child: Child, run: FlowRun | None, execution: Execution
 ) -> None:
     if child.tries > execution.retries:
-        raise RuntimeError(f"{kind}, part {child.number}: its worker was lost {child.tries} times (last: {run.name!r})")
-    if run.state_type != StateType.CRASHED:
+        said = run.state.message if run and run.state else "it was deleted"
+        raise PartFailed(f"{kind}, part {child.number}, was lost {child.tries} times; the last time: {said}")
+    if run and run.state_type != StateType.CRASHED:
         client.set_flow_run_state(run.id, Crashed(message="its worker is gone"), force=True)
-    get_run_logger().warning("%s, part %d: its worker is gone; it is sent out again", kind, child.number)
+    get_run_logger().warning("%s, part %d, is lost; it is sent out again", kind, child.number)
     child.run_id, child.tries = _send(job, kind, child.part, child.number, execution), child.tries + 1
 
 
-def _read(client: SyncPrefectClient, children: Sequence[Child]) -> list[tuple[Child, FlowRun]]:
+def _read(client: SyncPrefectClient, children: Sequence[Child]) -> list[tuple[Child, FlowRun | None]]:
+    """The runs of children; None of one that was deleted."""
     found: dict[UUID, FlowRun] = {}
     for begin in range(0, len(children), RUNS_AT_ONCE):
         ids = [child.run_id for child in children[begin : begin + RUNS_AT_ONCE]]
         runs = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=ids)), limit=RUNS_AT_ONCE)
         found |= {run.id: run for run in runs}
-    return [(child, found[child.run_id]) for child in children if child.run_id in found]
+    return [(child, found.get(child.run_id)) for child in children]
 
 
 def _is_done(run: FlowRun, execution: Execution) -> bool:
-    """Whether it completed; a RuntimeError if it never will."""
+    """Whether it completed; a PartFailed if it never will."""
     if run.state_type == StateType.COMPLETED:
         return True
     if run.state_type in (StateType.FAILED, StateType.CANCELLED):
         said = run.state.message if run.state else ""
-        raise RuntimeError(f"the flow run {run.name!r} on the pool was {run.state_name}: {said}")
+        raise PartFailed(f"the flow run {run.name!r} on the pool was {run.state_name}: {said}")
     limit = timedelta(minutes=execution.timeout_minutes)
     if limit and run.start_time and datetime.now(UTC) - run.start_time > limit + timedelta(minutes=1):
-        raise TimeoutError(f"the flow run {run.name!r} on the pool took more than {execution.timeout_minutes} minutes")
+        raise PartFailed(f"the flow run {run.name!r} on the pool took more than {execution.timeout_minutes} minutes")
     return False
 
 
@@ -120,7 +132,7 @@ def _is_lost(run: FlowRun, lost: set[str]) -> bool:
 
 def _lost_workers(client: SyncPrefectClient, children: Sequence[Child]) -> set[str]:
     """Workers that have not been heard of for some heartbeats."""
-    pools: set[Any] = {run.work_pool_name for _, run in _read(client, children[:1]) if run.work_pool_name}
+    pools = {run.work_pool_name for _, run in _read(client, children[:1]) if run and run.work_pool_name}
     workers = [worker for pool in pools for worker in client.read_workers_for_work_pool(pool, offset=0, limit=200)]
     heard = {worker.name: (worker.last_heartbeat_time, worker.heartbeat_interval_seconds or 30) for worker in workers}
     now = datetime.now(UTC)

@@ -38,7 +38,8 @@ def is_transient(error: BaseException | None) -> bool:
             return True
         if isinstance(error, MissingFileError) and error.__cause__ is None:
             return False
-        if error.__cause__ is None and isinstance(error, OSError | StoreError) and PASSING.search(str(error)):
+        cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if cause is None and isinstance(error, OSError | StoreError) and PASSING.search(str(error)):
             return True
-        error = error.__cause__
+        error = cause
     return False

@@ -81,11 +81,10 @@ def reasons_to_run(job: Job, stage: Stage) -> tuple[str, ...]:
     if is_same and json.loads(done["outputs"]) == now.outputs:
         return ()
     before = {name: json.loads(done[name]) for name in ("settings", "inputs", "outputs")}
-    found = [
-        *(f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)),
-        *(f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)),
-        *(f"{name}, which it made, changed" for name, _, _ in _changes(before["outputs"], now.outputs)),
-    ]
+    found = [f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)]
+    if done["_shard"] == now.subject or not found:
+        found += [f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)]
+        found += [f"{name}, which it made, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
     return tuple(found) or ("its code is newer",)
 
 
@@ -94,7 +93,10 @@ def run_stage(job: Job, stage: Stage, spread: Spread) -> tuple[str, bool]:
     reasons = reasons_to_run(job, stage)
     if not reasons:
         return "skipped: nothing has changed", False
-    if job.force:
+    if job.force:  # from here on it is not complete, however this ends
+        subject = stage.ingredients(job).subject
+        completions = Store(job.store).table("completions")
+        completions.retire({"stage": stage.name}, only=lambda shard: shard.name == subject)
         stage.undo(job)
     begin, made_of = time.monotonic(), stage.ingredients(job)
     report = stage.work(job, spread)

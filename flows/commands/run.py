@@ -4,17 +4,20 @@ import argparse
 import logging
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from flows.commands.results import print_summary
 from flows.commands.shared import Add, whole_number
 from flows.commands.training_options import add_training_options, changes_in
 from storage import Store
-from tasks.run_record import name_run
+from tasks.run_record import name_run, record_run
 from tasks.spread import here
 
 if TYPE_CHECKING:
     from tasks.job import Job
+    from tasks.stage import Stage
 
 FLAGS = {
     "weights": ("features", "weights"),
@@ -113,10 +116,8 @@ def _run(options: argparse.Namespace) -> int:
     job = _job(options)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)  # bars, or lines
-    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
-        logging.getLogger("vina").setLevel(logging.WARNING)
-        for stage in choose_stages(options.stages):
-            stage.work(job, here)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        _run_together(job, choose_stages(options.stages))
         return 0
     _run_flow(options, job)
     if not options.stages or {"evaluation", "report"} & set(options.stages):
@@ -125,13 +126,28 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
+    """As one process of a torchrun that somebody started: all do the same, whatever was done before."""
+    if job.force:
+        raise ValueError("--force is for one process: `vina run --devices N --force` starts torchrun by itself")
+    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
+        logging.getLogger("vina").setLevel(logging.WARNING)
+        for stage in stages:
+            stage.work(job, here)
+        return
+    names = [stage.name for stage in stages]
+    with record_run(Store(job.store), job.run_id, names, asdict(job) | {"stages": names}):
+        for stage in stages:
+            print(f"{stage.name}: {stage.work(job, here)}")
+
+
 def _run_flow(options: argparse.Namespace, job: "Job") -> None:
     from flows.artifacts import DISPLAY
     from flows.display import Terminal
     from flows.full_pipeline import vina
     from flows.parameters import Execution, Overrides
 
-    given = {name: getattr(options, name) for name in ("dispatch", "runner", "workers", "devices")}
+    given = {name: getattr(options, name) for name in ("runner", "workers", "devices")}
     with Terminal() as terminal:
         DISPLAY.set(terminal)
         vina(
@@ -142,6 +158,7 @@ def _run_flow(options: argparse.Namespace, job: "Job") -> None:
             stages=options.stages,
             run_id=job.run_id,
             force=job.force,
+            dispatch=options.dispatch,
             execution=Execution(**given),
         )
 

@@ -49,6 +49,7 @@ def _up(options: argparse.Namespace) -> int:
     address = options.store if store.location.is_s3 else str(Path(options.store).resolve())
     url = f"http://127.0.0.1:{options.port}/api"
     environment = os.environ | {"PREFECT_API_URL": url, "VINA_STORE": address, "PREFECT_WORKER_QUERY_SECONDS": "2"}
+    environment["PREFECT_LOGGING_LEVEL"] = "INFO"  # here are no bars
     logs = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser() / "vina-up"
     logs.mkdir(parents=True, exist_ok=True)
     if _answers(url):

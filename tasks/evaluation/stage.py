@@ -66,7 +66,11 @@ def ingredients(job: Job) -> Ingredients:
     trained = store.table("completions").snapshot()
     for stage in ("burn-in", "rounds"):
         done = trained.find({"stage": stage}, made_of.subject)
-        made_of.inputs[stage] = done.written_by if done else ""
+        made_of.inputs[stage] = done.path if done else ""
+    backbones = {shard.constants["backbone"] for shard in store.table("features").snapshot().shards}
+    texts = store.table("sentence_embeddings").snapshot().shards
+    own = [shard.path for shard in texts if str(shard.constants["model"]).partition("@")[0] in backbones]
+    made_of.inputs["texts in the space of features"] = fingerprint({"shards": own}, {}, "")
     settings = made_of.settings | {"sentence model": job.pairing.model}
     return replace(made_of, settings=settings, inputs=made_of.inputs | versions(store, "articles", "features"))
 

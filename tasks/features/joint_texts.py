@@ -3,6 +3,7 @@
 With the video half (`features` of s3d-milnce-joint) it is what the zero-shot baseline compares, by dot product.
 """
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def embed_joint_texts(store: Store, run_id: str, recipe: Recipe, settings: Featu
     name = f"{recipe.backbone.name}-joint@{recipe.weights[:8]}"
     count = embed_texts(store, run_id, name, embed, TEXTS, TEXTS_PER_SHARD)
     return f"{count:,} texts embedded by {name}"
+
+
+def dictionary_version(settings: FeatureSettings) -> str:
+    """A hash of the dictionary that will be used; nothing if there is none."""
+    path = settings.dictionary or (Path(settings.weights).with_name(DICTIONARY) if settings.weights else "")
+    if not path or not Path(path).is_file():
+        return ""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_dictionary(path: Path) -> list[str]:

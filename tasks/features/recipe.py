@@ -51,18 +51,24 @@ class Recipe:
 
     def check(self, store: Store) -> None:
         """Vectors of different networks are not to be compared: those that the store has must be made like these."""
+        if problem := self.difference(store):
+            raise ValueError(
+                f"{problem}: use what they were made with (--weights, --frame-size), or take them out with "
+                f"`vina forget features --backbone {self.backbone.name}`"
+            )
+
+    def difference(self, store: Store, but: str = "") -> str:
+        """How the vectors that the store has differ from what these would be, `but` in one column; nothing if not."""
         for partition, layer in self.layers.items():
             snapshot = store.table("features").snapshot().where(backbone=partition)
             ours = self.columns(layer) | {"width": layer.width}
             width = {"width": snapshot.vector_width()}
             for theirs in ({**shard.constants, **width} for shard in snapshot.shards if shard.num_rows):
                 for name, value in ours.items():
-                    if not _fits(name, theirs[name], value):
-                        raise ValueError(
-                            f"the store's features of {partition} have {name} {theirs[name] or 'unknown (imported)'}, "
-                            f"these would have {value}: use what they were made with (--weights, --frame-size), or "
-                            f"take them out with `vina forget features --backbone {partition}`"
-                        )
+                    if name != but and not _fits(name, theirs[name], value):
+                        has = theirs[name] or "unknown (imported)"
+                        return f"the store's features of {partition} have {name} {has}, these would have {value}"
+        return ""
 
 
 def _fits(name: str, theirs: Any, ours: Any) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from storage import Store
 from storage.fingerprint import content_hash
-from storage.snapshot import Snapshot
+from storage.snapshot import Shard, Snapshot
 
 PARTITION = {"stage": "features"}
 MISSING = "file is missing"
@@ -34,6 +34,11 @@ def missing_files(store: Store, backbone: str) -> int:
     """How many videos had no file when they were tried."""
     known = _known(store, backbone)
     return len(known.read(["item"], where=pc.field("reason") == MISSING)) if known.shards else 0
+
+
+def written(store: Store, backbone: str, shard: str) -> Shard | None:
+    """What a shard of videos has left here."""
+    return store.table("rejects").snapshot().find(PARTITION, f"{backbone}/{shard}")
 
 
 def write(store: Store, run_id: str, backbone: str, shard: str, rejects: Sequence[dict[str, Any]]) -> None:

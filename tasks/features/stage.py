@@ -24,7 +24,7 @@ from tasks.device import best_device
 from tasks.features import rejects
 from tasks.features.backbones import Layer, Run
 from tasks.features.extraction import Extracted, extract
-from tasks.features.joint_texts import embed_joint_texts
+from tasks.features.joint_texts import dictionary_version, embed_joint_texts
 from tasks.features.progress import Progress
 from tasks.features.projection import project_features
 from tasks.features.recipe import AS_IMPORTED, Recipe
@@ -67,7 +67,9 @@ def make_features(job: Job, spread: Spread = here) -> str:
     rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, names)
     rejected = len(tried & holding)
     report = f"{len(tried) - rejected:,} of {len(tried):,} videos have features now ({rejected:,} rejected)"
-    report = report if shards else "no video file is without features"
+    if not shards:
+        other = recipe.difference(store, but="" if settings.weights else "weights_sha256")
+        report = "no video file is without features" + (f" ({other}: --force makes them anew)" if other else "")
     report += f"; {projected:,} videos are projected into the joint space" if projected else ""
     return f"{report}; {embed_joint_texts(store, job.run_id, recipe, settings)}" if settings.joint else report
 
@@ -79,7 +81,8 @@ def make_shards(job: Job, part: Part) -> None:
     maker = ShardMaker(Store(job.store), job.run_id, job.features, recipe, Progress(*_extent(shards)))
     run = load_network(recipe, job.features)
     for shard in shards:
-        maker.make(shard, run)
+        if not maker.is_made(shard):
+            maker.make(shard, run)
     LOG.info("%s", maker.progress.line())
 
 
@@ -90,6 +93,8 @@ def ingredients(job: Job) -> Ingredients:
     made = store.table("features").snapshot()
     inputs = versions(store, "videos", *(("steps", "annotations") if job.features.joint else ()))
     outputs = {f"features of {name}": made.where(backbone=name).content_version for name in recipe.layers}
+    if job.features.joint:
+        settings["dictionary"] = dictionary_version(job.features)
     unfinished = "videos that were rejected are tried again" if job.features.retry_rejected else ""
     if missing := rejects.missing_files(store, recipe.backbone.name):
         unfinished = f"{missing:,} video files were not there"
@@ -155,6 +160,14 @@ class ShardMaker:
     settings: FeatureSettings
     recipe: Recipe
     progress: Progress
+
+    def is_made(self, films: Sequence[Film]) -> bool:
+        """Whether this run has made it already, and was then interrupted, or lost."""
+        name, table = _shard_name([film.video_id for film in films]), self.store.table("features").snapshot()
+        own = rejects.written(self.store, self.recipe.backbone.name, name)
+        if own is not None and own.written_by == self.run_id:
+            return True
+        return all(table.find({"backbone": partition}, name) for partition in self.recipe.layers)
 
     def make(self, films: Sequence[Film], run: Run) -> None:
         """The features of some videos, one commit for each layer; those that cannot be decoded become rejects."""

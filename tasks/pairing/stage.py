@@ -45,7 +45,7 @@ def make_pairs(job: Job, spread: Spread = here) -> str:
         return f"nothing has changed since {model} voted"
     before = _num_embedded(store, model)
     ranges = plan_ranges(store, model, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
-    spread(job, embed_range, [{"low": low, "high": high} for low, high in ranges])
+    spread(job, embed_range, [{"low": low, "high": high, "model": model} for low, high in ranges])
     embedded = _num_embedded(store, model) - before
     version = votes.vote(store, job.run_id, model, candidates, settings)
     ranked = votes.rank(store, job.run_id, model, version)
@@ -61,6 +61,10 @@ def embed_range(job: Job, part: Part) -> None:
     settings, store = job.pairing, Store(job.store)
     folder = find_model(settings.model)
     model = name_model(settings.model, folder)
+    if model != part["model"]:
+        raise ValueError(
+            f"the run embeds by {part['model']}, this worker finds {model}: give all machines the same model (--model)"
+        )
     embed = load_once(model, folder, settings.batch_size, settings.device)
     texts, between = _texts(candidates_of(store, settings.articles)), (part["low"], part["high"])
     embed_texts(store, job.run_id, model, embed, texts, settings.texts_per_shard, between)

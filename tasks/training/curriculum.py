@@ -200,7 +200,9 @@ class Curriculum:
 
     def retire(self, period: int) -> None:
         """Put aside what was trained from a period on, to train it anew: the first one begins with TAN*."""
-        if period == 0:
+        if period >= len(self.periods()):
+            return
+        if period == 0 and self.settings.tan == "train":
             checkpoints.retire(self.store, self.tan_name, "last", self.run_id)
         begun = checkpoints.load(self.store, self.name, _teacher(period)) if period else None
         before, after = ({round_ for round_, _ in part} for part in (self.periods()[:period], self.periods()[period:]))

@@ -67,9 +67,11 @@ def train(job: Job, part: Part) -> None:
 def label_shards(job: Job, part: Part) -> None:
     """The labels of some shards of a round."""
     with joined(job.training.device) as processes:
-        processes.wait()  # all know which shards are missing before one is made
         work = Curriculum(job, processes)
-        work.labels_of(part["round"]).make(part["shards"], work.teacher(part["round"]), job.run_id, processes)
+        labels = work.labels_of(part["round"])
+        missing = sorted(set(part["shards"]) & set(labels.missing()))
+        processes.wait()  # all know which shards are missing before one is made
+        labels.make(missing, work.teacher(part["round"]), job.run_id, processes)
 
 
 def ingredients(job: Job) -> Ingredients:
@@ -93,7 +95,7 @@ def ingredients_of_rounds(job: Job) -> Ingredients:
     """Rounds go on with what was burnt in."""
     made_of = ingredients(job)
     burnt_in = job.opened.table("completions").snapshot().find({"stage": "burn-in"}, made_of.subject)
-    return replace(made_of, inputs=made_of.inputs | {"burn-in": burnt_in.written_by if burnt_in else ""})
+    return replace(made_of, inputs=made_of.inputs | {"burn-in": burnt_in.path if burnt_in else ""})
 
 
 def undo_burn_in(job: Job) -> None:

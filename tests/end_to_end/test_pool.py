@@ -142,6 +142,8 @@ def test_the_pieces_were_shared_by_the_workers(cluster: Cluster, survived: tuple
     of_features = [run for run in pieces if run["name"].startswith("features")]
     assert sorted(run["state_type"] for run in of_features) == ["COMPLETED"] * 4 + ["CRASHED"]
     assert {run["labels"]["prefect.worker.name"] for run in of_features} >= {"gpu-1", "gpu-2"}
+    lines = cluster.ask("logs/filter", logs={"flow_run_id": {"any_": [run["id"] for run in of_features]}})
+    assert "vina.features" in {line["name"] for line in lines}, "the stage's own lines are in Prefect's log"
     kinds = {run["parameters"]["kind"] for run in pieces}
     assert kinds == {"features", "embedding", "training", "labelling", "evaluation"}
 

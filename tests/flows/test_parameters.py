@@ -15,7 +15,9 @@ PROPERTIES, DEFINITIONS = SCHEMA["properties"], SCHEMA["definitions"]
 
 
 def test_every_parameter_is_described_and_has_a_default() -> None:
-    assert list(PROPERTIES) == ["preset", "store", "corpus", "overrides", "stages", "run_id", "force", "execution"]
+    assert list(PROPERTIES) == [
+        "preset", "store", "corpus", "overrides", "stages", "run_id", "force", "dispatch", "execution",
+    ]  # fmt: skip
     assert SCHEMA["required"] == []
     assert all(entry["description"] and "default" in entry for entry in PROPERTIES.values())
     assert PROPERTIES["preset"]["enum"] == list(PRESETS) and PROPERTIES["preset"]["default"] == "paper"

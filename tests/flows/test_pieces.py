@@ -15,11 +15,12 @@ from prefect.states import Cancelled, Completed, Crashed, Failed, Running
 from flows import pieces, pool
 from flows.parameters import Execution
 from flows.pieces import spread_by
+from flows.pool import PartFailed
 from storage import Store
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import import_corpus
-from tasks.job import Job
+from tasks.job import Interrupted, Job
 from tasks.pairing.stage import make_pairs
 from tasks.spread import Part, here
 from tasks.training.settings import PRESETS
@@ -90,6 +91,24 @@ def test_torchrun_trains_and_labels_where_several_devices_are_asked_for(prefect_
     assert names == {"tan", "vina"}
 
 
+def test_shards_are_put_together_for_processes_that_share_them() -> None:
+    parts: list[Part] = [{"round": 1, "shards": [number]} for number in range(5)]
+    assert pieces._merged(parts, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
+    assert [part["shards"] for part in pieces._merged(parts, 2)] == [[0, 1], [2, 3], [4]]
+    assert pieces._merged([{"model": "tan"}], None) == [{"model": "tan"}]
+
+
+def test_a_worker_that_is_asked_to_end_leaves_its_piece_to_others(
+    prefect_server: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(job: Job, part: Part) -> None:
+        raise Interrupted("saved after 3 steps")
+
+    monkeypatch.setitem(pieces.KINDS, "training", ends)
+    state = pieces.piece(Job("nowhere", "run"), "training", {}, 0, Execution(), return_state=True)
+    assert state.is_crashed() and state.message == "saved after 3 steps"
+
+
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException | None]]:
     """What the work raises, time after time; None where it succeeds."""
@@ -140,9 +159,16 @@ def test_the_first_part_that_fails_is_the_last_that_is_begun(
 
 
 def test_a_part_that_takes_too_long_is_given_up(prefect_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pieces.KINDS, "faulty", lambda job, part: time.sleep(30))
+    begun: list[float] = []
+
+    def sleep(job: Job, part: Part) -> None:
+        begun.append(time.monotonic())
+        time.sleep(30)
+
+    monkeypatch.setitem(pieces.KINDS, "faulty", sleep)
     with pytest.raises(TimeoutError):
-        run_faulty(retries=0, timeout_minutes=0.02)
+        run_faulty(retries=2, timeout_minutes=0.02)
+    assert len(begun) == 1, "it would take as long again"
 
 
 def run_with(state: Any, worker: str | None = None) -> FlowRun:
@@ -157,7 +183,7 @@ def test_a_child_that_failed_fails_its_parent() -> None:
     assert pool._is_done(run_with(Completed()), Execution())
     assert not pool._is_done(run_with(Running()), Execution())
     for state in (Failed(message="no features"), Cancelled(message="by hand")):
-        with pytest.raises(RuntimeError, match=r"no features|by hand"):
+        with pytest.raises(PartFailed, match=r"no features|by hand"):
             pool._is_done(run_with(state), Execution())
 
 

@@ -46,6 +46,20 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
     assert not Store(tmp_path / "store").table("runs").snapshot().shards
 
 
+def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Job] = []
+    stage = stage_of("burn-in", lambda job, spread: seen.append(job) or "done")  # type: ignore[func-returns-value]
+    monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    command = ["run", "--store", str(tmp_path / "store"), "--stages", "burn-in", "--run-id", "shared"]
+    for _ in range(2):
+        assert main(command) == 0
+    (run,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()
+    assert len(seen) == 2 and (run["run_id"], run["state"]) == ("shared", "completed")
+    assert main([*command, "--force"]) == 1
+
+
 def test_a_stage_that_was_asked_to_end_is_no_failure(
     prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,5 @@
 import pytest
+from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from storage import MissingFileError, SchemaError, StoreError, is_transient
@@ -10,6 +11,11 @@ def answered(code: int) -> ClientError:
 
 def caused(error: Exception, cause: Exception) -> Exception:
     error.__cause__ = cause
+    return error
+
+
+def while_handling(error: Exception, other: Exception) -> Exception:
+    error.__context__ = other
     return error
 
 
@@ -26,6 +32,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         caused(StoreError("table x: could not commit"), OSError("Generic S3 error: error sending request for url")),
         caused(MissingFileError("a file cannot be read"), OSError("AWS Error NETWORK_CONNECTION during HeadObject")),
         caused(RuntimeError("a stage"), ConnectionRefusedError()),
+        while_handling(S3UploadFailedError("failed to upload"), answered(503)),
     ],
 )
 def test_what_passes_is_tried_again(error: Exception) -> None:

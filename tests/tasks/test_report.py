@@ -1,4 +1,5 @@
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from tasks.stage import reasons_to_run, run_stage
 
 def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
     job = Job(str(tmp_path / "store"), "run-1")
-    with record_run(Store(job.store), job.run_id, ["report"], {"training": {}}):
+    with record_run(Store(job.store), job.run_id, ["report"], asdict(job)):
         address = write_report(job)
     page = Path(address).read_text()
     assert "VINA, run run-1" in page and "no annotations are imported" in page
@@ -25,7 +26,7 @@ def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
 def test_a_page_shows_the_corpus_and_its_films_and_escapes_what_it_shows(tmp_path: Path) -> None:
     job = Job(str(tmp_path / "store"), "run-1", "demo:default,num_videos=10,num_rendered=1,steps_per_task=3")
     store = Store(job.store)
-    with record_run(store, job.run_id, ["import", "report"], {"training": {}}):
+    with record_run(store, job.run_id, ["import", "report"], asdict(job)):
         import_corpus(job)
         rejects = store.table("rejects")
         odd = pa.Table.from_pylist([{"item": "<b>", "reason": "a & b"}], schema=rejects.schema.files)

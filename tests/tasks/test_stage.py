@@ -75,6 +75,18 @@ def test_force_undoes_and_runs(job: Job) -> None:
     assert reasons_to_run(job, kitchen.stage) == ()
 
 
+def test_a_forced_run_that_broke_off_is_not_taken_for_complete(job: Job) -> None:
+    kitchen = Kitchen()
+    run_stage(job, kitchen.stage, here)
+
+    def burn(job: Job, spread: Spread) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_stage(replace(job, force=True), replace(kitchen.stage, work=burn), here)
+    assert reasons_to_run(job, kitchen.stage) == ("it was never completed",)
+
+
 def test_subjects_do_not_replace_each_other(job: Job) -> None:
     kitchen = Kitchen()
     first = replace(kitchen.made_of, subject="first")

@@ -428,3 +428,20 @@ def test_a_killed_run_is_finished_by_the_next_one(
     make(store, "run-2")
     for table in ("features", "rejects"):
         assert content(store, table) == content(whole, table), table
+
+
+def test_a_part_that_is_done_again_makes_only_what_it_had_not(store: Store, films: Path, fake_network: None) -> None:
+    listed = list(stage.list_films(store).values())
+    job = Job(store.uri, "run-1", None, SMALL)
+    part = {"shards": [[list(film)] for film in listed]}
+    stage.make_shards(job, {"shards": part["shards"][:2]})
+    before = {shard.path for shard in store.table("features").snapshot().shards}
+    stage.make_shards(job, part)
+    after = {shard.path for shard in store.table("features").snapshot().shards}
+    assert before < after and len(after) == len(listed)
+
+
+def test_other_frames_are_said_where_nothing_is_missing(store: Store, fake_network: None) -> None:
+    make(store)
+    report = make(store, size_px=64)
+    assert "have frame_px 32, these would have 64: --force makes them anew" in report

@@ -20,8 +20,8 @@ from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
 from tasks.training.curriculum import Curriculum
 from tasks.training.models import vina_objective
-from tasks.training.processes import Processes
-from tasks.training.stage import burn_in, rounds
+from tasks.training.processes import Processes, alone
+from tasks.training.stage import BURN_IN, ROUNDS, burn_in, rounds
 from tasks.training.trainer import Losses
 from tests.tasks.conftest import MakeJob
 
@@ -285,3 +285,32 @@ def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.Mon
     monkeypatch.setattr(trainer.Trainer, "_step", ended)
     with pytest.raises(Interrupted, match="is saved after 1 steps: run it again to go on"):
         burn_in(job())
+
+
+def test_what_is_put_aside_is_trained_anew_with_the_same_outcome(job: MakeJob) -> None:
+    asked = job(burn_in_epochs=1, epochs=2, refresh_epochs=1)
+    burn_in(asked)
+    rounds(asked)
+    work = Curriculum(asked, alone("cpu"))
+
+    def outcome() -> str:
+        return {name: model.version for name, _, model in work.trained()}[work.name]
+
+    before = outcome()
+    ROUNDS.undo(asked)
+    assert [name for name, _, _ in work.trained()] == [work.tan_name], "the student is as it was after burn-in"
+    rounds(asked)
+    assert outcome() == before
+    BURN_IN.undo(asked)
+    assert list(work.trained()) == []
+    burn_in(asked)
+    rounds(asked)
+    assert outcome() == before
+
+
+def test_without_rounds_nothing_is_put_aside_for_them(job: MakeJob) -> None:
+    asked = job(burn_in_epochs=1, epochs=1)
+    burn_in(asked)
+    ROUNDS.undo(asked)
+    work = Curriculum(asked, alone("cpu"))
+    assert work.name in [name for name, _, _ in work.trained()]
