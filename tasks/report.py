@@ -36,7 +36,8 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 2rem aut
 table { border-collapse: collapse; margin: .6rem 0 1.6rem }
 th, td { padding: .2rem .7rem; border-bottom: 1px solid #ddd }
 th { text-align: left; background: #f5f5f5 } td { vertical-align: top } td.number { text-align: right }
-tr.theirs td { color: #888; font-style: italic } pre { background: #f5f5f5; padding: .6rem } img { max-width: 100% }
+tr.theirs td { color: #888; font-style: italic } img { max-width: 100% }
+pre { background: #f5f5f5; padding: .6rem; white-space: pre-wrap; overflow-wrap: anywhere }
 h2 { margin-top: 2.2rem; border-bottom: 2px solid #ddd }"""
 
 
@@ -59,6 +60,7 @@ def _page(store: Store, job: Job) -> Iterator[str]:
         yield f"<style>{STYLE}</style><h1>VINA, run {escape(job.run_id)}</h1>"
         yield f"<p>Store: {escape(job.store)}</p>"
         yield "<h2>Results, %</h2>" + "".join(_results(found))
+        yield "<p>The paper's numbers are of its own videos and models: compare the order, and the distances.</p>"
         yield "<h2>Labels of each round</h2>" + _grid(
             ask(f"FROM label_precision WHERE training IN ({trained}) ORDER BY training, round")
             or ask(f"""SELECT training, round, sum(labels) AS labels, round(100.0 * sum(kept) / sum(labels), 1)
