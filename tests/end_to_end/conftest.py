@@ -34,7 +34,7 @@ class Cluster:
         return os.environ | {
             "PREFECT_HOME": str(self.home / "prefect"),
             "PREFECT_API_URL": f"http://127.0.0.1:{self.port}/api",
-            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "PREFECT_WORKER_QUERY_SECONDS": "2",
             "PREFECT_WORKER_HEARTBEAT_SECONDS": "2",
             "OMP_NUM_THREADS": "1",
             "COLUMNS": "200",
@@ -82,7 +82,7 @@ class Cluster:
         while time.monotonic() < end:
             if found := happens():
                 return found
-            time.sleep(0.2)
+            time.sleep(0.5)
         raise TimeoutError(f"{what} did not happen; {self.logs()[-3000:]}")
 
     def logs(self) -> str:
@@ -96,7 +96,7 @@ def descendants(pid: int) -> list[int]:
     return [pid, *(each for child in own for each in descendants(child))]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(s3_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     found = Cluster(tmp_path_factory.mktemp("cluster"), free_port())
     server = found.start("server", "server", "start", "--host", "127.0.0.1", "--port", str(found.port))

@@ -149,7 +149,7 @@ def test_the_pieces_were_shared_by_the_workers(cluster: Cluster, survived: tuple
 
 
 def test_artifacts_show_the_run(cluster: Cluster, survived: tuple[str, dict[str, Any]]) -> None:
-    found = {artifact["key"]: artifact for artifact in cluster.ask("artifacts/filter", limit=200)}
+    found = {artifact["key"]: artifact for artifact in cluster.ask("artifacts/latest/filter", limit=200)}
     stages = ("import", "features", "pairing", "burn-in", "rounds", "evaluation", "report")
     assert {f"progress-{stage}" for stage in stages} <= found.keys()
     assert all(float(found[f"progress-{stage}"]["data"]) == 100 for stage in stages)

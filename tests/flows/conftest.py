@@ -4,7 +4,7 @@ import pytest
 from prefect.testing.utilities import prefect_test_harness
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prefect_server() -> Iterator[None]:
     with prefect_test_harness(server_startup_timeout=60):
         yield

@@ -16,6 +16,12 @@ from tasks.stage import Ingredients, Stage
 TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3,missing_share=0.9"
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """On disk: a cluster's pipeline on S3 is tested in tests/end_to_end."""
+    return Store(tmp_path / "store")
+
+
 def runs(store: Store) -> list[dict[str, Any]]:
     return store.table("runs").snapshot().read().to_pylist()
 

@@ -12,6 +12,12 @@ from tasks.stage import reasons_to_run, run_stage
 TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3"
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """On disk: a cluster's pipeline on S3 is tested in tests/end_to_end."""
+    return Store(tmp_path / "store")
+
+
 def test_a_world_by_its_name() -> None:
     world = world_of("demo:easy,num_videos=7,seed=3")
     assert (world.knobs.num_videos, world.knobs.feature_noise, world.seed) == (7, 0.5, 3)

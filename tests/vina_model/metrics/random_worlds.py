@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from tests.vina_model.metrics.slow_metrics import Detection, Narration, Seconds, Segment
 from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Points, Segments
 
+OTHER_THREADS = "ignore:Do not use the .random. module"
+"""A filter of warnings: hypothesis blames a strategy for random numbers that Prefect's threads draw meanwhile."""
 NUM_VIDEOS = 4
 LABELS = range(4)
 ANNOTATED = range(3)  # nobody annotates the last label

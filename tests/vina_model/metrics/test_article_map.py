@@ -15,7 +15,7 @@ from vina_model.metrics.article_map import THRESHOLDS, ArticleMap, without_repet
 EACH = [f"mAP IoU {threshold}" for threshold in (0.3, 0.4, 0.5, 0.6, 0.7)]
 CANDIDATES = {video: set(worlds.LABELS) - {video % 3} for video in range(worlds.NUM_VIDEOS)}
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 activity_lists = st.lists(st.sampled_from([0, 1, 3]), min_size=worlds.NUM_VIDEOS, max_size=worlds.NUM_VIDEOS)
 hairs = st.sampled_from([0.0, 0.0005, 0.000999, 0.0011])

@@ -15,7 +15,7 @@ from vina_model.metrics.article_recall import ArticleRecall
 
 THRESHOLDS = (0.1, 0.3, 0.5)
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 
 def values(

@@ -15,7 +15,7 @@ from vina_model.metrics.narration_alignment import NarrationAlignment
 from vina_model.metrics.step_localization import StepLocalization
 from vina_model.metrics.step_recall import StepRecall
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 
 class Share:

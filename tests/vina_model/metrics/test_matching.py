@@ -13,7 +13,7 @@ from vina_model.metrics.matching import best_first, match, places_within
 
 THRESHOLDS = np.array([0.1, 0.3, 0.5, 0.7, 1.0])
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 
 def matched(truth: list[Segment], ranked: list[Detection], thresholds: list[float], same_label: bool) -> object:

@@ -11,7 +11,7 @@ from tests.vina_model.metrics import slow_metrics as slow
 from tests.vina_model.metrics.slow_metrics import Narration, Segment
 from vina_model.metrics.narration_alignment import NarrationAlignment
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 
 def values(

@@ -24,7 +24,7 @@ NOT_IN_THE_ARTICLE_TEST = {"105222", "44789", "87706"}
 
 pytestmark = [
     pytest.mark.skipif("VINA_DATA" not in os.environ, reason="VINA_DATA names no folder of real files"),
-    pytest.mark.filterwarnings("error"),
+    pytest.mark.filterwarnings("error", worlds.OTHER_THREADS),
 ]
 
 

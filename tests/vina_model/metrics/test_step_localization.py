@@ -12,7 +12,7 @@ from tests.vina_model.metrics import slow_metrics as slow
 from tests.vina_model.metrics.slow_metrics import Segment
 from vina_model.metrics.step_localization import DRAWS, LEFT_OUT, StepLocalization, draw_test_sets
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 task_lists = st.lists(st.sampled_from([0, 1, 3]), min_size=worlds.NUM_VIDEOS, max_size=worlds.NUM_VIDEOS)
 set_lists = st.lists(

@@ -11,7 +11,7 @@ from tests.vina_model.metrics import slow_metrics as slow
 from tests.vina_model.metrics.slow_metrics import Segment
 from vina_model.metrics.step_recall import StepRecall, hits
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 
 
 def recalls(
