@@ -19,8 +19,8 @@ from tasks.importers.sources import import_corpus
 from tasks.job import Job
 from tasks.pairing.settings import PairingSettings
 from tasks.pairing.stage import make_pairs
+from tasks.presets import choose
 from tasks.training.batches import plan_batches
-from tasks.training.settings import choose_settings
 from tasks.training.stage import burn_in
 from tests.benchmarks.measure import ratio_of_times, report
 from tests.vina_model.test_pseudo_labels import plain_segment
@@ -156,7 +156,7 @@ def test_the_reader_is_not_waited_for(tmp_path: Path) -> None:
     job = Job(store.uri, "bench", str(tmp_path / "corpus"), pairing=PairingSettings())
     import_corpus(job)
     make_pairs(job)
-    settings = choose_settings("demo", {"tan_epochs": "2", "epochs": "2", "burn_in_epochs": "2"})
+    settings = choose("demo", {"training": {"tan_epochs": 2, "epochs": 2, "burn_in_epochs": 2}}).training
     burn_in(Job(store.uri, "bench", training=settings))
     rows = store.table("training_log").snapshot().read(["waiting_percent", "videos_per_s"]).to_pylist()
     waiting = float(np.mean([row["waiting_percent"] for row in rows]))
