@@ -291,6 +291,17 @@ _ALL = (
         _end("end of the detected segment; none if the protocol asks for a second", optional=True),
         Column("score", FLOAT, "confidence, higher is surer"),
     ), ("training", "protocol", "method"), key="video_id"),
+    TableSchema("presences", 1, "is a step shown at all? what a model says of held-out videos, beside the truth", (
+        _TRAINING,
+        Column("method", STRING, "the model, and whether it heard the narrations: vina, vina with narrations"),
+        _VIDEO,
+        Column("task_id", STRING, "the article whose step this is"),
+        Column("label", LONG, "the step_id"),
+        Column("split", STRING, "the part of the benchmark: val_seen, test_seen, ..."),
+        Column("peak", FLOAT, "the row's highest score (cosine similarity)"),
+        Column("presence", FLOAT, "probability that the step is shown, by weights fitted on other videos"),
+        Column("is_shown", BOOL, "whether the step is annotated in the video"),
+    ), ("training", "method"), key="video_id"),
     TableSchema("metrics", 3, "every number, with the protocol that gave it", (
         _TRAINING,
         _BENCHMARK,

@@ -53,6 +53,13 @@ VIEWS = (
         FROM pseudo_labels a
         JOIN pseudo_labels b USING (training, video_id, article_id, step_row)
         WHERE b.round = a.round + 1 AND (a.peak_s <> b.peak_s OR a.kept <> b.kept)"""),
+    View("presence_reliability", "of steps with some chance to be shown, how many are: by presence, and by plain peak", """
+        WITH judged AS (SELECT training, method, split, is_shown, unnest(['presence', 'peak']) AS judge,
+                               unnest([presence, peak]) AS score FROM presences),
+             binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
+        SELECT training, method, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
+               round(avg(greatest(0, least(1, score))), 4) AS said, round(avg(is_shown::INT), 4) AS shown
+        FROM binned GROUP BY ALL ORDER BY ALL"""),
     View("rejects_by_reason", "what was rejected, counted", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),

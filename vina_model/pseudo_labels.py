@@ -54,14 +54,21 @@ def mutual_confidence(
 ) -> Tensor:
     """How sure each candidate is, B x S, from 0 to 1: the step chooses the segment, and its peak chooses the step.
 
-    The share of the row's softmax over seconds that lies in the segment, times the share of the peak's softmax over the
-    video's steps that is this step's. A step that is not shown has a peak too, but a step that is shown has a higher
-    score there: in the demo world this tells right labels from wrong ones far better than the peak's height.
+    A step that is not shown has a peak too, but a step that is shown has a higher score there: in the demo world this
+    tells right labels from wrong ones far better than the peak's height.
     """
+    share_BS, claim_BS = mutual_shares(scores_BST, seconds_BT, steps_BS, found, eta)
+    return share_BS * claim_BS
+
+
+def mutual_shares(
+    scores_BST: Tensor, seconds_BT: Tensor, steps_BS: Tensor, found: Candidates, eta: float = ETA
+) -> tuple[Tensor, Tensor]:
+    """Of the row's softmax over seconds, what lies in the segment; of the peak's softmax over the video's steps, what
+    is this step's; B x S each."""
     logits_BST = scores_BST / eta
     rows_BST = logits_BST.masked_fill(~seconds_BT[:, None, :], -torch.inf).softmax(2)
     seconds_T = torch.arange(scores_BST.shape[2], device=scores_BST.device)
     inside_BST = (found.starts[:, :, None] <= seconds_T) & (seconds_T < found.ends[:, :, None])
     columns_BST = logits_BST.masked_fill(~steps_BS[:, :, None], torch.finfo(logits_BST.dtype).min).softmax(1)
-    chosen_BS = columns_BST.gather(2, found.peaks[:, :, None]).squeeze(2)
-    return (rows_BST * inside_BST).sum(2) * chosen_BS
+    return (rows_BST * inside_BST).sum(2), columns_BST.gather(2, found.peaks[:, :, None]).squeeze(2)

@@ -7,8 +7,8 @@ them fails; the paper does not say. Narrations go in as text in their spoken ord
 
 # B videos, T seconds, N narrations, S steps, R texts of either kind, D channels.
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -126,6 +126,15 @@ class Vina(nn.Module):
         if positions_PD is None:
             return embedded_BRD
         return embedded_BRD + positions_PD[places(texts.counts_B, embedded_BRD.shape[1], len(positions_PD))]
+
+
+def steps_as_narrations(model: nn.Module) -> Callable[[Batch], Alignment]:
+    """A student without a place for steps aligns them as if they were narrations, as TAN does."""
+
+    def align(batch: Batch) -> Alignment:
+        return replace(model(batch), sv_BST=model(replace(batch, narrations=batch.steps, steps=None)).nv_BNT)
+
+    return align
 
 
 def _table(size: int, width: int) -> nn.Parameter:

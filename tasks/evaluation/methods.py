@@ -104,7 +104,7 @@ def oracle(store: Store, corpus: Corpus) -> Method:
     """The annotations themselves, as a model would answer: what a protocol, and the detector, give who knows all."""
 
     def answer(question: Question) -> Iterator[Answer]:
-        shown = _shown(store, question.benchmark)
+        shown = shown_spans(store, question.benchmark)
         for own, lengths, counts in question.batches():
             found_BST = torch.zeros(len(own), max(counts), max(lengths))
             known_BS = torch.zeros(len(own), max(counts), dtype=torch.bool)
@@ -119,7 +119,7 @@ def oracle(store: Store, corpus: Corpus) -> Method:
     return Method(RULES, "truth", "1", corpus, answer)
 
 
-def _shown(store: Store, benchmark: str) -> dict[tuple[str, str | None, int], list[tuple[float, float]]]:
+def shown_spans(store: Store, benchmark: str) -> dict[tuple[str, str | None, int], list[tuple[float, float]]]:
     """When each annotated text is seen, by video, article and label; never, where it is not alignable."""
     annotated = store.table("annotations").snapshot().where(benchmark=benchmark)
     found: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {}

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from storage import Store, fingerprint
 from tasks.device import checked_device
+from tasks.evaluation import presence
 from tasks.evaluation.methods import Method, oracle, rules, trained
 from tasks.evaluation.predicting import PROTOCOLS_OF, as_in_files, predict
 from tasks.evaluation.protocols import ALL, TEST
@@ -24,6 +25,7 @@ from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
 from tasks.job import Job
+from tasks.model_files import write_model
 from tasks.progress import say
 from tasks.spread import Part, Spread, here
 from tasks.stage import Ingredients, Stage, versions
@@ -33,7 +35,7 @@ from tasks.training.models import published_teacher
 from tasks.training.processes import alone
 from tasks.training.stage import ingredients as ingredients_of_training
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 LOG = logging.getLogger("vina.evaluation")
 
 
@@ -58,6 +60,8 @@ def measure(job: Job, part: Part) -> None:
     for number, method in enumerate(methods):
         say(LOG, number / len(methods), f"measuring {method.name}")
         evaluation.measure(method)
+        if method.name == "vina":
+            evaluation.calibrate(method)
 
 
 def ingredients(job: Job) -> Ingredients:
@@ -150,6 +154,29 @@ class Evaluation:
             found = pa.Table.from_pylist(rows, schema=table.schema.files)
             table.commit(found, partition, method.name, fingerprint=mark, run_id=self.run_id, force=self.force)
         return bool(rows)
+
+    def calibrate(self, method: Method) -> None:
+        """A student's answer to whether a step is shown at all; then the model's file is complete."""
+        table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": presence.BENCHMARK}
+        version = self._version(presence.BENCHMARK)
+        mark = fingerprint({"presence": presence.VERSION}, {"method": self._mark(method, version)}, CODE_VERSION)
+        name = f"{method.name}, presence"
+        if table.has(partition, name, mark) and not self.force:
+            return
+        found = {}
+        if presence.BENCHMARK in self.benchmarks:
+            found = presence.calibrate(self.store, method, self._question(method.corpus, presence.BENCHMARK, version))
+        rows: list[dict[str, Any]] = []
+        for way, (_, judged) in found.items():
+            place = {"training": method.training, "method": method.name + way}
+            told = {"fingerprint": mark, "run_id": self.run_id, "force": self.force}
+            self.store.table("presences").commit(judged, place, "all", **told)
+            rows += presence.measured(judged, method.name + way, method.seed)
+        weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
+        write_model(self.store, method.training, method.corpus.backbone, weights)
+        if rows:
+            numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
+            table.commit(numbers, partition, name, fingerprint=mark, run_id=self.run_id, force=self.force)
 
     def _version(self, benchmark: str) -> str:
         """Changes with what the benchmark asks and knows."""

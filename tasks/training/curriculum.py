@@ -19,7 +19,6 @@ from tasks.training.models import (
     content_of,
     name_published,
     published_teacher,
-    steps_as_narrations,
     tan_config,
     tan_objective,
     unimodal_narrations,
@@ -35,7 +34,7 @@ from tasks.training.words import make_text_encoder
 from vina_model.tan import Tan, TanAligner
 from vina_model.text import BagOfWords
 from vina_model.tokenizer import Tokenizer
-from vina_model.vina import Vina
+from vina_model.vina import Vina, steps_as_narrations
 
 CODE_VERSION = "3"
 ELSEWHERE = ("device", "checkpoint_minutes", "accumulate")

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -52,15 +51,6 @@ def content_of(path: str) -> str:
         return ""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def steps_as_narrations(model: nn.Module) -> Callable[[Batch], Alignment]:
-    """A student without a place for steps aligns them as if they were narrations, as TAN does."""
-
-    def align(batch: Batch) -> Alignment:
-        return replace(model(batch), sv_BST=model(replace(batch, narrations=batch.steps, steps=None)).nv_BNT)
-
-    return align
 
 
 def unimodal_narrations(model: Vina) -> Callable[[Batch], Alignment]:
