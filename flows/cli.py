@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from flows.commands import ablation, data, pairing, results, run, scoring, service, statistics, store
+from flows.commands import ablation, data, grounding, pages, pairing, results, run, scoring, service, statistics, store
 from flows.commands.shared import Work
 from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(command=work)
         return command
 
-    for group in (run, service, data, pairing, ablation, results, scoring, statistics, store):
+    for group in (run, service, data, pairing, grounding, pages, ablation, results, scoring, statistics, store):
         group.add_commands(add)
     return parser
 

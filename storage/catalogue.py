@@ -9,6 +9,7 @@ Only SELECT, and EXPLAIN of a SELECT, run; files outside the store stay closed; 
 import json
 import re
 import tempfile
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -93,6 +94,26 @@ class Catalogue:
                     if not self._show_old_version(error):
                         raise
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def first_rows(self, statement: str, limit: int, seconds: float) -> pa.Table:
+        """At most so many rows of the answer; a QueryError if it takes longer."""
+        watch = threading.Timer(seconds, self._connection.interrupt)
+        watch.start()
+        try:
+            batches, count = [], 0
+            reader = self.stream(statement, limit)
+            for batch in reader:
+                batches.append(batch)
+                count += len(batch)
+                if count >= limit:
+                    break
+        except QueryError as error:
+            if "INTERRUPT" in str(error).upper():
+                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: ask for less") from error
+            raise
+        finally:
+            watch.cancel()
+        return pa.Table.from_batches(batches, reader.schema).slice(0, limit)
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         with self._errors():

@@ -53,13 +53,22 @@ VIEWS = (
         FROM pseudo_labels a
         JOIN pseudo_labels b USING (training, video_id, article_id, step_row)
         WHERE b.round = a.round + 1 AND (a.peak_s <> b.peak_s OR a.kept <> b.kept)"""),
-    View("presence_reliability", "of steps with some chance to be shown, how many are: by presence, and by plain peak", """
+    View("presence_reliability", "of steps with some chance to be shown, how many are: by presence, and by peak", """
         WITH judged AS (SELECT training, method, split, is_shown, unnest(['presence', 'peak']) AS judge,
                                unnest([presence, peak]) AS score FROM presences),
              binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
         SELECT training, method, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
                round(avg(greatest(0, least(1, score))), 4) AS said, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
+    View("video_recall", "how many of a video's annotated steps each model points at (HT-Step R@1), by video", """
+        WITH judged AS (SELECT p.training, p.method, p.video_id, p.task_id AS article_id, a.split, p.label,
+                               bool_or(p.peak_s BETWEEN floor(a.start_s) AND ceil(a.end_s)) AS is_right
+                        FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.task_id = p.task_id
+                             AND try_cast(a.step_id AS BIGINT) = p.label
+                        WHERE p.protocol = 'htstep-r1' AND a.benchmark = 'htstep' AND a.alignable GROUP BY ALL)
+        SELECT training, method, split, video_id, article_id, count(*) AS steps, count(*) FILTER (is_right) AS found,
+               round(100.0 * avg(is_right::INT), 1) AS recall_percent
+        FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("rejects_by_reason", "what was rejected, counted", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),

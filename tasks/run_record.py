@@ -15,7 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from storage import Store, fingerprint
-from tasks.job import Interrupted
+from tasks.features.settings import FeatureSettings
+from tasks.job import Interrupted, Job
+from tasks.pairing.settings import PairingSettings
+from tasks.training.settings import TrainingSettings
 
 RECORD_VERSION = "1"
 RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -60,6 +63,19 @@ def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: st
     rows = pa.Table.from_pylist([whole], schema=pa.schema(fields))
     mark = fingerprint({name: str(value) for name, value in whole.items()}, {}, RECORD_VERSION)
     table.commit(rows, {"run_id": run_id}, "run", fingerprint=mark, run_id=run_id)
+
+
+def job_of_run(store: Store, run_id: str) -> Job:
+    """The job that a run was; a ValueError if there is no such run."""
+    snapshot = store.table("runs").snapshot().where(run_id=run_id)
+    rows = snapshot.read(["configuration"]).to_pylist() if snapshot.shards else []
+    found = json.loads(rows[0]["configuration"]) if rows else {}
+    if not {"features", "pairing", "training"} <= found.keys():
+        raise ValueError(f"there is no run {run_id!r} of the pipeline: `vina status` lists the runs")
+    return Job(
+        store.uri, run_id, found.get("corpus"), FeatureSettings(**found["features"]),
+        PairingSettings(**found["pairing"]), TrainingSettings(**found["training"]),
+    )  # fmt: skip
 
 
 def code_version() -> str:

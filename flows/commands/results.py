@@ -68,7 +68,8 @@ def print_results(store: Store, run_id: str | None = None) -> None:
 def print_summary(store: Store, run_id: str) -> None:
     """What a run reached, in short, and where to look further."""
     from tasks.evaluation.results import BASELINES, COLUMNS, MODELS, TRUTH, read_results  # which loads torch
-    from tasks.report import address_of_report, commands
+    from tasks.pages.report_page import commands
+    from tasks.report import address_of_report
 
     found = read_results(store, run_id)
     columns = list(COLUMNS)[:6]

@@ -33,6 +33,11 @@ def existing_store(uri: str) -> Store:
     return store
 
 
+def maybe_store(uri: str) -> Store | None:
+    """The store at this address, if there is one."""
+    return Store(uri) if uri.startswith("s3://") or Path(uri).is_dir() else None
+
+
 def print_parts(*parts: str | Grid) -> None:
     """Print lines and grids, as wide as the terminal, or as they need."""
     console = Console() if sys.stdout.isatty() else Console(width=160)

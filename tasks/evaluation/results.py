@@ -124,6 +124,14 @@ def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
     return runs[0][1]
 
 
+def student_of(store: Store, run: str) -> str:
+    """The student of a run; a training's own name is taken as it is."""
+    if "@" in run:
+        return run
+    settings = settings_of_run(store, run)
+    return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
+
+
 def _newest_run(store: Store) -> tuple[str, TrainingSettings] | None:
     """The newest that measured to its end, with its settings."""
     runs = _runs(store, f"state = 'completed' AND list_has_any(stages, {MEASURING})")

@@ -13,9 +13,7 @@ from storage.catalogue import Catalogue
 from tasks.evaluation.methods import WITH
 from tasks.evaluation.predicting import as_in_files
 from tasks.evaluation.protocols import HTSTEP_MAP
-from tasks.evaluation.results import settings_of_run
-from tasks.training.corpus import corpus_of
-from tasks.training.curriculum import name_trainings
+from tasks.evaluation.results import student_of
 
 PREFERRED = (f"vina{WITH}", "vina")
 
@@ -32,7 +30,7 @@ class Submission(NamedTuple):
 
 def export_htstep(store: Store, run: str, split: str, method: str | None, path: Path) -> Submission:
     """Write a run's (or a training's) segments for a split; the file appears whole or not at all."""
-    training, chosen = _choose(store, _training(store, run), run, method)
+    training, chosen = _choose(store, student_of(store, run), run, method)
     with Catalogue(store) as catalogue:
         listed = catalogue.query(
             "SELECT DISTINCT video_id, split FROM videos WHERE source = 'htstep' AND split IS NOT NULL"
@@ -52,14 +50,6 @@ def export_htstep(store: Store, run: str, split: str, method: str | None, path: 
         )
     _write(as_in_files(rows, HTSTEP_MAP), path)
     return Submission(training, chosen, len(rows), pc.count_distinct(rows["video_id"]).as_py(), len(videos))
-
-
-def _training(store: Store, run: str) -> str:
-    """The student of a run; a training's own name is taken as it is."""
-    if "@" in run:
-        return run
-    settings = settings_of_run(store, run)
-    return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
 
 
 def _choose(store: Store, training: str, run: str, method: str | None) -> tuple[str, str]:

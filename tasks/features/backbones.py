@@ -49,6 +49,8 @@ class Backbone:
     frames: Frames
     load: Callable[[Path | None, int, str], Run]
     """(weights' file or None, seed for random weights, device) -> the network."""
+    weights: Path | None = None
+    """Those that come with the package, if any do."""
 
 
 def load_s3d(weights: Path | None, seed: int, device: str) -> Run:

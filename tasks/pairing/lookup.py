@@ -49,7 +49,7 @@ def look_up(store: Store, video_id: str, settings: PairingSettings | None = None
     """What one video's narrations voted for when `pairs` were made; where they did not, or settings ask, a vote now."""
     texts = _narrations(store, video_id)
     stored = _stored(store, video_id) if settings is None else None
-    return stored or _vote_now(store, texts, settings or PairingSettings())
+    return stored or vote_now(store, texts, settings or PairingSettings())
 
 
 def _stored(store: Store, video_id: str) -> Lookup | None:
@@ -78,7 +78,8 @@ def _stored(store: Store, video_id: str) -> Lookup | None:
     return Lookup(model, tuple(Ballot(**row) for row in ballots), tuple(Ranked(**row) for row in ranked))
 
 
-def _vote_now(store: Store, texts: list[str], settings: PairingSettings) -> Lookup:
+def vote_now(store: Store, texts: list[str], settings: PairingSettings) -> Lookup:
+    """What texts vote for, whether or not the store has heard of them."""
     candidates = candidates_of(store, settings.articles)
     folder = find_model(settings.model)
     model = name_model(settings.model, folder)

@@ -1,0 +1,124 @@
+"""`vina explore`: the store in a browser, on FastAPI, with the pages that `vina ground` and `vina report` write.
+
+It only reads. It answers this machine alone by default, and only under the names it was started for: a page of another
+site that makes the browser ask here under its own name gets nothing.
+"""
+
+import ipaddress
+import logging
+import socket
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from storage import Store, StoreError
+from storage.catalogue import Catalogue
+from tasks.grounding.subject import local_film
+from tasks.pages import explorer_pages
+from tasks.pages.rendering import render
+
+LOG = logging.getLogger("vina.explore")
+LOCAL = ["127.0.0.1", "localhost", "[::1]"]
+
+
+def make_app(store: Store, names: list[str]) -> FastAPI:
+    """The web app; `names` are the hosts it answers to."""
+    app = FastAPI(title="VINA", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
+    films = _Films(store)
+
+    @app.middleware("http")
+    async def add_headers(request: Request, call_next: Any) -> Response:
+        response: Response = await call_next(request)
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["X-Frame-Options"] = "DENY"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    @app.exception_handler(ValueError)
+    @app.exception_handler(StoreError)
+    async def explain(request: Request, error: Exception) -> HTMLResponse:
+        return HTMLResponse(render("explore_error.html", message=str(error), site=True), 404)
+
+    @app.get("/", response_class=HTMLResponse)
+    def home() -> str:
+        return explorer_pages.home(store)
+
+    @app.get("/run", response_class=HTMLResponse)
+    def run(id: str) -> str:
+        return explorer_pages.run(store, id)
+
+    @app.get("/videos", response_class=HTMLResponse)
+    def videos(run: str | None = None, search: str = "", page: int = 1) -> str:
+        return explorer_pages.videos(store, run, search, page)
+
+    @app.get("/video", response_class=HTMLResponse)
+    def video(id: str, run: str | None = None, task: str = "", matrix: str = "", by: str = "") -> str:
+        return explorer_pages.video(store, id, run, task, matrix, by)
+
+    @app.get("/film")
+    def film(id: str) -> Response:
+        return FileResponse(films.path(id))
+
+    @app.get("/sql", response_class=HTMLResponse)
+    def sql(query: str = "") -> str:
+        return explorer_pages.sql(store, query)
+
+    return app
+
+
+class _Films:
+    """The films of a store as files; those on S3 are copied once, while the app runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._lock = store, threading.Lock()
+        self._folder = TemporaryDirectory(prefix="vina-explore-")
+        self._copies: dict[str, Path] = {}
+
+    def path(self, video_id: str) -> Path:
+        """Only what the table `videos` names is given out; a ValueError if that is no file."""
+        uri = explorer_pages.film_of(self._store, video_id)
+        if uri is None:
+            raise ValueError(f"video {video_id!r} has no file")
+        with self._lock:
+            if uri not in self._copies:
+                own = Path(self._folder.name) / str(len(self._copies))
+                own.mkdir()
+                self._copies[uri] = local_film(uri, own)
+        if not self._copies[uri].is_file():
+            raise ValueError(f"the file of video {video_id!r} is not there: {uri}")
+        return self._copies[uri]
+
+
+def serve(store: Store, host: str, port: int) -> int:
+    """Answer until Ctrl-C."""
+    if not is_local(host):
+        LOG.warning("%s: everybody who reaches this address can read the store at %s", host, store.uri)
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ValueError(f"{host}, port {port} cannot be listened on: {error.strerror} (--port N)") from error
+    with Catalogue(store):  # what is wrong with the store is said now, not in the browser
+        pass
+    names = [*LOCAL, *([] if is_local(host) else [host] if host not in ("0.0.0.0", "::") else ["*"])]
+    print(f"look at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)", flush=True)
+    uvicorn.run(make_app(store, names), host=host, port=port, log_level="warning", server_header=False)
+    return 0
+
+
+def is_local(host: str) -> bool:
+    """Whether an address is of this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,96 @@
+"""An answer as a file: JSON, CSV, WebVTT chapters for players, or a page."""
+
+import csv
+import io
+import json
+import uuid
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tasks.grounding.grounding import Grounded
+from vina_model.grounder import GroundedStep
+
+COLUMNS = ("step", "text", "start_s", "end_s", "score", "presence", "shown")
+
+
+def as_rows(grounded: Grounded) -> list[dict[str, Any]]:
+    """COLUMNS of each step, in the article's order, numbered from 1."""
+    return [
+        dict(zip(COLUMNS, (number, step.text, *_numbers(step), step.is_shown), strict=True))
+        for number, step in enumerate(grounded.found.steps, 1)
+    ]
+
+
+def _numbers(step: GroundedStep) -> list[float | None]:
+    presence = None if step.presence is None else round(step.presence, 4)
+    return [round(step.start_s, 2), round(step.end_s, 2), round(step.score, 4), presence]
+
+
+def as_json(grounded: Grounded) -> str:
+    """All that is known, for scripts."""
+    article = grounded.article
+    answer = {
+        "video": grounded.subject.name,
+        "seconds": grounded.found.num_seconds,
+        "model": grounded.model.name,
+        "backbone": grounded.model.backbone,
+        "narrations": len(grounded.subject.narrations),
+        "article": {"id": article.article_id, "title": article.title},
+        "proposals": [vars(ranked) for ranked in article.proposals],
+        "steps": as_rows(grounded),
+    }
+    return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_csv(grounded: Grounded) -> str:
+    """One line a step."""
+    sink = io.StringIO()
+    writer = csv.DictWriter(sink, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(as_rows(grounded))
+    return sink.getvalue()
+
+
+def as_chapters(grounded: Grounded) -> str:
+    """WebVTT chapters of the steps that are shown, one after the other: steps that share most of their time share a
+    chapter, others end where the next begins."""
+    steps = (step for step in grounded.found.steps if step.is_shown is not False)
+    cues: list[tuple[float, float, str]] = []
+    for step in sorted(steps, key=lambda step: (step.start_s, step.end_s)):
+        start, end, text = step.start_s, step.end_s, step.text
+        if cues and (shared := min(cues[-1][1], end) - start) > 0:
+            before = cues.pop()
+            if shared > min(before[1] - before[0], end - start) / 2:
+                start, end, text = before[0], max(before[1], end), f"{before[2]} / {text}"
+            else:
+                cues.append((before[0], start, before[2]))
+        cues.append((start, end, text))
+    missing = [step.text for step in grounded.found.steps if step.is_shown is False]
+    parts = ["WEBVTT", *([f"NOTE not shown: {_line('; '.join(missing))}"] if missing else [])]
+    parts += [f"{_clock(start)} --> {_clock(end)}\n{_line(text)}" for start, end, text in cues]
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(text: str) -> str:
+    return escape(text, quote=False)
+
+
+def _clock(seconds: float) -> str:
+    minutes, milliseconds = divmod(round(seconds * 1000), 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{milliseconds // 1000:02}.{milliseconds % 1000:03}"
+
+
+FORMATS: dict[str, Callable[[Grounded], str]] = {".json": as_json, ".csv": as_csv, ".vtt": as_chapters}
+"""By the ending of the file's name; a page has one more, `.html`."""
+
+
+def write_whole(path: Path, text: str) -> None:
+    """The file appears whole or not at all."""
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

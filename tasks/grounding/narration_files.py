@@ -1,0 +1,56 @@
+"""What is said in one video, from a file: SRT, WebVTT, or JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tasks.importers.captions import Sentence, read_cues, sentences_of
+from tasks.importers.narrations import number, time_problem
+from tasks.importers.text_files import BadFile, clean
+
+KINDS = (".srt", ".vtt", ".json")
+COLUMNS = ("text", "start", "end")
+EXPECTED = '[{"text": ..., "start": ..., "end": ...}, ...], the same under "segments", or three lists by these names'
+
+
+class _Strict:
+    """One file of one video, named by its user: what cannot be read is an error."""
+
+    def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None) -> None:
+        raise BadFile(reason, f"{file}, line {line}: {reason}: {detail}", line)
+
+
+def read_narrations(path: Path) -> list[Sentence]:
+    """The sentences of a file, in their spoken order; a ValueError says what is wrong with it."""
+    if path.suffix.lower() not in KINDS:
+        raise ValueError(f"narrations are read from {', '.join(KINDS)}, not from {path}")
+    if not path.is_file():
+        raise ValueError(f"there is no file of narrations at {path}")
+    if path.suffix.lower() == ".json":
+        return sorted(_from_json(path), key=lambda sentence: sentence.start_s)
+    return sentences_of(read_cues(path, _Strict()))
+
+
+def _from_json(path: Path) -> list[Sentence]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from error
+    rows = found.get("segments", found) if isinstance(found, dict) else found
+    if isinstance(rows, dict):
+        columns: list[Any] = [rows.get(name) for name in COLUMNS]
+        if not all(isinstance(column, list) for column in columns) or len(set(map(len, columns))) > 1:
+            raise ValueError(f"{path}: {EXPECTED} is expected")
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+    if not isinstance(rows, list):
+        raise ValueError(f"{path}: {EXPECTED} is expected")
+    return [sentence for place, row in enumerate(rows) if (sentence := _sentence(row, place, path)).text]
+
+
+def _sentence(row: Any, place: int, path: Path) -> Sentence:
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+        raise ValueError(f"{path}, entry {place}: {EXPECTED} is expected")
+    start_s, end_s = number(row.get("start")), number(row.get("end"))
+    if problem := time_problem(start_s, end_s):
+        raise ValueError(f"{path}, entry {place}: {problem}, from {row.get('start')} to {row.get('end')}")
+    return Sentence(clean(row["text"]), start_s, end_s)

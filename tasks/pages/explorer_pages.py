@@ -1,0 +1,191 @@
+"""The pages of `vina explore`: runs, videos, one video, and SQL. Each is made anew when it is asked for."""
+
+import time
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from storage import Store, StoreError
+from storage.catalogue import Catalogue, quoted
+from storage.feature_reader import FeatureReader
+from tasks.catalogue import summarise
+from tasks.evaluation.results import student_of
+from tasks.grounding.articles import article_in
+from tasks.grounding.grounding import Grounded, newest_run
+from tasks.grounding.subject import Subject, known_video, said_in
+from tasks.model_files import read_model
+from tasks.pages.rendering import grid_of, render
+from tasks.pages.report_page import QUESTIONS, report_page
+from tasks.pages.video_view import MATRICES, maps_of, served_film, view_of
+from tasks.run_record import job_of_run
+from vina_model.grounder import Grounder
+
+VIDEOS_PER_PAGE = 50
+ROWS_SHOWN = 1_000
+LONGEST_CELL = 300
+QUERY_S = 30.0
+TEACHERS = {"SV": "direct", "SNV": "indirect", "F": "fused", "NV": "narrations"}
+
+
+def home(store: Store) -> str:
+    """The runs, and what the store holds."""
+    with Catalogue(store) as catalogue:
+        runs = catalogue.query("""
+            SELECT run_id, state, array_to_string(stages, ', ') AS stages, error,
+                   strftime(started_at, '%Y-%m-%d %H:%M') AS begun,
+                   round(epoch(finished_at) - epoch(started_at), 1) AS took_s,
+                   configuration ->> '$.training' IS NOT NULL AS has_report
+            FROM runs ORDER BY started_at DESC LIMIT 200""").to_pylist()
+    tables = [{name: row[name] for name in ("table", "rows", "shards", "bytes", "comment")} for row in summarise(store)]
+    return render("explore_home.html", store=store.uri, runs=runs, tables=grid_of(tables), site=True)
+
+
+def run(store: Store, run_id: str) -> str:
+    """A run's report."""
+    return report_page(store, job_of_run(store, run_id), served_film, site=True)
+
+
+def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
+    """Videos that have features, a page at a time, those with annotations first."""
+    try:
+        training = _training(store, run_id)
+    except ValueError:  # nothing is trained yet: the videos are there all the same
+        if run_id:
+            raise
+        training = ""
+    with Catalogue(store) as catalogue:
+        found = catalogue.query(f"""
+            WITH seen AS (SELECT video_id, max(second) + 1 AS seconds FROM features GROUP BY ALL),
+                 films AS (SELECT video_id, count(uri) > 0 AS has_film, any_value(split) AS split
+                           FROM videos GROUP BY ALL),
+                 named AS (SELECT p.video_id, min(a.title) AS title FROM pairs p JOIN articles a USING (article_id)
+                           WHERE p.selection IN ('metadata', 'top1') GROUP BY ALL),
+                 graded AS (SELECT video_id, max(recall_percent) AS recall FROM video_recall
+                            WHERE training = {quoted(training)} AND starts_with(method, 'vina') GROUP BY ALL)
+            SELECT s.video_id, n.title, s.seconds, f.has_film, f.split, g.recall, count(*) OVER () AS total
+            FROM seen s LEFT JOIN films f USING (video_id) LEFT JOIN named n USING (video_id)
+            LEFT JOIN graded g USING (video_id)
+            WHERE contains(lower(s.video_id || ' ' || coalesce(n.title, '')), lower({quoted(search)}))
+            ORDER BY f.has_film DESC NULLS LAST, g.recall IS NULL, g.recall DESC, s.video_id
+            LIMIT {VIDEOS_PER_PAGE} OFFSET {VIDEOS_PER_PAGE * (max(page, 1) - 1)}""").to_pylist()
+        runs = _runs(catalogue)
+    total = found[0]["total"] if found else 0
+    return render(
+        "explore_videos.html", videos=found, runs=runs, run_id=run_id or "", search=search, page=max(page, 1),
+        pages=-(-total // VIDEOS_PER_PAGE), total=total, site=True,
+    )  # fmt: skip
+
+
+def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: str, by: str) -> str:
+    """One video: what the run's model says of it, or the matrices of one of its teachers."""
+    model = _model(store.uri, _training(store, run_id))
+    seen = FeatureReader(store, model.backbone)
+    if video_id not in seen.num_seconds:
+        raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
+    with Catalogue(store) as catalogue:
+        articles = _articles(catalogue, video_id)
+        runs, rounds = _runs(catalogue), _sampled_rounds(catalogue, video_id, model.name)
+    if not (task or articles):
+        raise ValueError(f"no article is known for video {video_id!r}: add &task=ID to the address")
+    article = article_in(store, task or articles[0]["article_id"])
+    uri, said = film_of(store, video_id), said_in(store, video_id)
+    subject = Subject(video_id, video_id, uri, seen.read(video_id), said)
+    found = model.ground(subject.features_TV, article.steps, [sentence.text for sentence in said])
+    view = view_of(Grounded(model, subject, article, found), store)
+    matrices: dict[str, npt.NDArray[np.floating]] = dict(found.matrices)
+    if by.isdigit():
+        matrices = _teachers_matrices(store, video_id, article.article_id or "", model.name, int(by))
+    view = replace(view, maps=maps_of(matrices, matrix or None), note=f"matrices of round {by}" if by else "")
+    return render(
+        "explore_video.html", view=served_film(view, uri), articles=articles, runs=runs, rounds=rounds,
+        run_id=run_id or "", task=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
+    )  # fmt: skip
+
+
+def sql(store: Store, query: str) -> str:
+    """A box for a question, and its answer."""
+    error, answer, took_s = "", grid_of([]), 0.0
+    if query.strip():
+        begin = time.monotonic()
+        try:
+            with Catalogue(store) as catalogue:
+                rows = catalogue.first_rows(query, ROWS_SHOWN, QUERY_S)
+            names, columns = _names(rows.column_names), [_cells(column) for column in rows.columns]
+            answer = grid_of([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
+        except StoreError as problem:
+            error = str(problem)
+        took_s = time.monotonic() - begin
+    return render(
+        "explore_sql.html", query=query, error=error, answer=answer, took_s=took_s, limit=ROWS_SHOWN,
+        examples=QUESTIONS, site=True,
+    )  # fmt: skip
+
+
+def film_of(store: Store, video_id: str) -> str | None:
+    """Where the film of a video is, if it has one."""
+    return known_video(store, video_id)["uri"]
+
+
+def _names(names: list[str]) -> list[str]:
+    """Each once: a query may give two columns one name."""
+    return [name if names.count(name) == 1 else f"{name} ({place + 1})" for place, name in enumerate(names)]
+
+
+def _cells(column: Any) -> list[Any]:
+    values = column.to_pylist()
+    return [value if value is None or isinstance(value, int | float) else str(value)[:LONGEST_CELL] for value in values]
+
+
+def _training(store: Store, run_id: str | None) -> str:
+    return student_of(store, run_id or newest_run(store))
+
+
+@lru_cache(4)
+def _model(store_uri: str, training: str) -> Grounder:
+    return read_model(Store(store_uri), training, "cpu")
+
+
+def _runs(catalogue: Catalogue) -> list[str]:
+    rows = catalogue.query("""
+        SELECT run_id FROM runs WHERE state = 'completed' AND list_contains(stages, 'evaluation')
+        ORDER BY started_at DESC""")
+    return list(rows["run_id"].to_pylist())
+
+
+def _articles(catalogue: Catalogue, video_id: str) -> list[dict[str, Any]]:
+    """The articles that a video may be about: annotated, named by its data set, or voted for."""
+    return list(
+        catalogue.query(f"""
+        WITH told AS (SELECT task_id AS article_id, 0 AS place FROM annotations
+                      WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND benchmark = 'htstep'
+                      UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})
+        SELECT article_id, any_value(a.title) AS title FROM told JOIN articles a USING (article_id)
+        SEMI JOIN steps USING (article_id) GROUP BY article_id ORDER BY min(place), article_id LIMIT 8""").to_pylist()
+    )
+
+
+def _sampled_rounds(catalogue: Catalogue, video_id: str, training: str) -> list[int]:
+    """The rounds whose matrices of this video are kept."""
+    rows = catalogue.query(f"""
+        SELECT DISTINCT round FROM alignments WHERE training = {quoted(training)} AND video_id = {quoted(video_id)}
+        ORDER BY round""")
+    return list(rows["round"].to_pylist())
+
+
+def _teachers_matrices(
+    store: Store, video_id: str, article_id: str, training: str, round_: int
+) -> dict[str, npt.NDArray[np.floating]]:
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query(f"""
+            SELECT matrix, scores FROM alignments WHERE training = {quoted(training)} AND round = {round_}
+            AND video_id = {quoted(video_id)} AND article_id = {quoted(article_id)} AND matrix <> 'SN'
+            ORDER BY matrix, text_row""").to_pylist()
+    if not rows:
+        raise ValueError(f"no matrices of round {round_} are kept of video {video_id!r} and {article_id}")
+    found: dict[str, list[list[float]]] = {}
+    for row in rows:
+        found.setdefault(TEACHERS[row["matrix"]], []).append(row["scores"])
+    return {name: np.array(own, np.float32) for name, own in found.items()}

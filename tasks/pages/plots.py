@@ -1,0 +1,75 @@
+"""The plots of a report."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from tasks.pages.drawing import INK, plot
+
+Rows = Sequence[Mapping[str, Any]]
+LABELS = {
+    "kept_percent": "labels that are kept",
+    "kept_right_percent": "of these, at the right place",
+    "kept_shown_percent": "of these, of steps that are shown",
+}
+
+
+def losses(rows: Rows) -> Markup:
+    """How the objective went down, a line a training."""
+
+    def draw(axes: Axes) -> None:
+        for training in dict.fromkeys(row["training"] for row in rows):
+            own = [row for row in rows if row["training"] == training]
+            axes.plot([row["step"] for row in own], [row["loss"] for row in own], label=training)
+        axes.set(xlabel="optimiser steps", ylabel="objective")
+        axes.grid(alpha=0.25)
+        axes.legend()
+
+    return plot(draw, "training curves: the objective over optimiser steps")
+
+
+def labels_by_round(rows: Rows) -> Markup:
+    """Keep-rate, and precision where truth is known."""
+
+    def draw(axes: Axes) -> None:
+        for name, title in LABELS.items():
+            known = [row for row in rows if row.get(name) is not None]
+            if known:
+                axes.plot([row["round"] for row in known], [row[name] for row in known], marker="o", label=title)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(xlabel="round (0: by TAN*)", ylabel="%", ylim=(0, 100))
+        axes.grid(alpha=0.25)
+        axes.legend()
+
+    return plot(draw, "pseudo-labels by round: share kept, and share of these that are right")
+
+
+def pairing_accuracy(rows: Rows) -> Markup:
+    """How many of the articles are right when the least confident are left out."""
+
+    def draw(axes: Axes) -> None:
+        for name, title in (("by_similarity_margin", "by similarity margin"), ("by_vote_margin", "by vote margin")):
+            axes.plot([row["left_out_percent"] for row in rows], [row[name] for row in rows], marker="o", label=title)
+        axes.set(xlabel="least confident videos left out, %", ylabel="right article, %", ylim=(0, 103))
+        axes.grid(alpha=0.25)
+        axes.legend()
+
+    return plot(draw, "pairing: share of right articles when the least confident videos are left out")
+
+
+def reliability(rows: Rows) -> Markup:
+    """What is said of a step's presence, and how often it is so."""
+
+    def draw(axes: Axes) -> None:
+        axes.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1, label="a perfect judge")
+        for judge, title in (("presence", "presence"), ("peak", "plain peak")):
+            own = [row for row in rows if row["judge"] == judge]
+            axes.plot([row["said"] for row in own], [row["shown"] for row in own], marker="o", label=title)
+        axes.set(xlabel="score of a step", ylabel="share of such steps that are shown", xlim=(0, 1), ylim=(0, 1))
+        axes.grid(alpha=0.25)
+        axes.legend()
+
+    return plot(draw, "reliability: score of a step and the share of such steps that are shown", 5, 4)

@@ -1,0 +1,232 @@
+"""The report about a run: what ran, on what, how well, and what it looks like. One page, one file."""
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from storage import MissingFileError, Store
+from storage.catalogue import Catalogue, quoted
+from tasks.catalogue import summarise
+from tasks.evaluation.results import COLUMNS, Results, read_results, trainings_of
+from tasks.grounding.grounding import Question, ground
+from tasks.importers.demo_corpus import CONTACT_SHEET
+from tasks.job import Job
+from tasks.pages import plots
+from tasks.pages.drawing import as_data
+from tasks.pages.rendering import grid_of, render
+from tasks.pages.video_view import VideoView, view_of, with_film
+
+LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
+PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
+QUESTIONS = (
+    "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
+    "SELECT video_id, peak_s, score, reason FROM pseudo_labels WHERE NOT kept ORDER BY score DESC LIMIT 5",
+    "SELECT protocol, metric, method, ours, paper FROM metrics_beside_paper WHERE ours IS NOT NULL",
+)
+"""SQL to begin with."""
+Rows = list[dict[str, Any]]
+ShowFilm = Callable[[VideoView, str | None], VideoView]
+
+
+def newest_run(store: Store) -> str:
+    """The newest run of the pipeline that is complete; a ValueError if there is none."""
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query("""
+            SELECT run_id FROM runs WHERE state = 'completed' AND configuration ->> '$.training' IS NOT NULL
+            ORDER BY started_at DESC LIMIT 1""").to_pylist()
+    if not rows:
+        raise ValueError(f"the store at {store.uri} has no complete run to report on: `vina run` makes one")
+    return str(rows[0]["run_id"])
+
+
+def commands(store: str) -> list[str]:
+    """Three questions to begin with."""
+    return [f'vina sql "{sql}" --store {store}' for sql in QUESTIONS]
+
+
+def report_page(store: Store, job: Job, show_film: ShowFilm = with_film, **context: Any) -> str:
+    """The whole page; `show_film` says where its example videos' films are."""
+    trainings = trainings_of(store, job.training)
+    students = [name for name, method in trainings.items() if method == "vina"]
+    with Catalogue(store) as catalogue:
+        found = _Answers(catalogue, list(trainings), students)
+        examples = found.examples()
+        return render(
+            "report.html",
+            run=found.run(job.run_id),
+            run_id=job.run_id,
+            store=job.store,
+            stages=grid_of(found.stages()),
+            tables=grid_of(_sizes(store)),
+            corpus=grid_of(found.rows("FROM corpus")),
+            missing=grid_of(found.rows("SELECT what, count(*) AS items FROM missing GROUP BY ALL ORDER BY ALL")),
+            contact_sheet=_contact_sheet(store),
+            rejects=grid_of(found.rows("FROM rejects_by_reason")),
+            **_plotted("pairing", found.pairing(), plots.pairing_accuracy),
+            agreement=grid_of(found.rows("FROM pairing_agreement")),
+            **_plotted("losses", found.losses(), plots.losses),
+            speed=grid_of(found.speed()),
+            **_plotted("labels", found.labels(), plots.labels_by_round),
+            **_plotted("reliability", found.reliability(), plots.reliability),
+            presence=grid_of(found.presence()),
+            results=_results(read_results(store, job.run_id if found.is_known(job.run_id) else None)),
+            ablations=[(name, grid_of(rows)) for name, rows in found.ablations().items()],
+            videos=[_example(store, row, show_film) for row in examples],
+            settings=grid_of([{"setting": name, "value": str(value)} for name, value in _settings(job).items()]),
+            versions=grid_of(_versions()),
+            commands=commands(job.store),
+            **context,
+        )
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The store's answers to what a report asks."""
+
+    catalogue: Catalogue
+    trainings: Sequence[str]
+    students: Sequence[str]
+
+    def rows(self, sql: str) -> Rows:
+        return self.catalogue.query(sql).to_pylist()
+
+    def is_known(self, run_id: str) -> bool:
+        return bool(self.rows(f"SELECT 1 FROM runs WHERE run_id = {quoted(run_id)}"))
+
+    def run(self, run_id: str) -> Mapping[str, Any] | None:
+        rows = self.rows(f"""
+            SELECT state, array_to_string(stages, ', ') AS stages, code_version, host, error,
+                   strftime(started_at, '%Y-%m-%d %H:%M:%S') AS started,
+                   strftime(finished_at, '%Y-%m-%d %H:%M:%S') AS finished,
+                   round(epoch(finished_at) - epoch(started_at), 1) AS took_s
+            FROM runs WHERE run_id = {quoted(run_id)}""")
+        return rows[0] if rows else None
+
+    def stages(self) -> Rows:
+        return self.rows("""
+            SELECT stage, _written_by AS run, strftime(finished_at, '%Y-%m-%d %H:%M') AS finished,
+                   round(took_s, 1) AS took_s, round(100 * took_s / sum(took_s) OVER (), 1) AS percent_of_all,
+                   report AS did FROM completions ORDER BY finished_at""")
+
+    def pairing(self) -> Rows:
+        return self.rows("FROM pairing_by_confidence")
+
+    def losses(self) -> Rows:
+        return self.rows(f"""
+            SELECT training, step, loss FROM training_log WHERE training IN ({_listed(self.trainings)})
+            ORDER BY training, step""")
+
+    def speed(self) -> Rows:
+        return self.rows(f"""
+            SELECT training, round, max(epoch) + 1 AS epochs, round(avg(loss), 3) AS mean_loss,
+                   round(median(videos_per_s), 1) AS videos_per_s, round(median(waiting_percent), 1) AS waiting_percent
+            FROM training_log WHERE training IN ({_listed(self.trainings)}) GROUP BY ALL ORDER BY ALL""")
+
+    def labels(self) -> Rows:
+        chosen = f"training IN ({_listed(self.students)})"
+        return self.rows(f"FROM label_precision WHERE {chosen} ORDER BY training, round") or self.rows(f"""
+            SELECT training, round, sum(labels) AS labels, round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent
+            FROM label_keep_rate WHERE {chosen} GROUP BY ALL ORDER BY ALL""")
+
+    def reliability(self) -> Rows:
+        return self.rows(f"""
+            SELECT judge, low, sum(said * steps) / sum(steps) AS said, sum(shown * steps) / sum(steps) AS shown,
+                   sum(steps) AS steps FROM presence_reliability
+            WHERE training IN ({_listed(self.students)}) AND method = 'vina' AND split = ({_SPLIT.format("presences")})
+            GROUP BY ALL ORDER BY ALL""")
+
+    def presence(self) -> Rows:
+        return self.rows(f"""
+            SELECT method, split, round(max(value) FILTER (metric = 'AUC'), 1) AS auc_percent,
+                   round(max(value) FILTER (metric = 'ECE'), 1) AS calibration_error_percent, max(num_videos) AS videos
+            FROM metrics WHERE protocol = 'htstep-presence' AND training IN ({_listed(self.students)})
+            GROUP BY ALL ORDER BY split, method""")
+
+    def ablations(self) -> dict[str, Rows]:
+        rows = self.rows("""
+            SELECT ablation, settings, row, variant, measure, seeds, mean, spread, paper FROM ablation_means
+            ORDER BY ablation, settings, measure, row""")
+        found: dict[str, Rows] = {}
+        for row in rows:
+            found.setdefault(f"{row.pop('ablation')} ({row.pop('settings')})", []).append(row)
+        return found
+
+    def examples(self) -> Rows:
+        """The best, the median and the worst video, by how many of its annotated steps the student finds."""
+        rows = self.rows(f"""
+            SELECT training, video_id, article_id, steps, found, recall_percent FROM video_recall
+            WHERE training IN ({_listed(self.students)}) AND method IN ('vina', 'vina with narrations')
+              AND split = ({_SPLIT.format("annotations WHERE benchmark = 'htstep'")})
+            QUALIFY method = max(method) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
+        last = len(rows) - 1
+        return (
+            [rows[round(share * last)] | {"place": place} for place, share in PLACES.items()] if len(rows) > 2 else []
+        )
+
+
+_SPLIT = "SELECT coalesce(min(split) FILTER (split LIKE 'test%'), min(split) FILTER (split <> 'train')) FROM {}"
+"""The split that is shown: test videos, if they are annotated."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(quoted(name) for name in names) or "''"
+
+
+def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
+    """A table, and its plot if there is anything to draw."""
+    return {name: grid_of(rows), f"{name}_plot": draw(rows) if rows else ""}
+
+
+def _results(found: Results) -> dict[str, Any]:
+    """The main table: ours, and theirs below."""
+    rows = []
+    for method in found.methods:
+        keys = [(protocol, metric, method) for protocol, metric in COLUMNS]
+        ours = [_mean(found.ours.get(key, [])) for key in keys]
+        paper, later = ([_mean([own[key]] if key in own else []) for key in keys] for own in (found.paper, found.later))
+        rows += [
+            (kind, title, cells)
+            for kind, title, cells in (
+                ("ours", method, ours),
+                ("theirs", f"{method}, in the paper", paper),
+                ("theirs", f"{method}, published later", later),
+            )
+            if any(cells)
+        ]
+    return {"names": list(COLUMNS.values()), "rows": rows, "notes": found.notes}
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):.1f}" if values else ""
+
+
+def _example(store: Store, row: Mapping[str, Any], show_film: ShowFilm) -> tuple[str, VideoView]:
+    question = Question(row["video_id"], task=row["article_id"], checkpoint=row["training"], device="cpu")
+    grounded = ground(question, store)
+    view = show_film(view_of(grounded, store), grounded.subject.film)
+    place = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
+    return place, view
+
+
+def _sizes(store: Store) -> Rows:
+    names = ("table", "rows", "shards", "bytes", "last_run")
+    return [{name: row.get(name) for name in names} for row in summarise(store) if row["rows"] or row["problem"]]
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    groups = {name: own for name, own in asdict(job).items() if isinstance(own, dict)}
+    return {"corpus": job.corpus} | {f"{group}.{name}": own[name] for group, own in groups.items() for name in own}
+
+
+def _versions() -> Rows:
+    found = [{"of": name, "version": version(name)} for name in LIBRARIES]
+    return [{"of": "Python", "version": platform.python_version()}, *found]
+
+
+def _contact_sheet(store: Store) -> str:
+    try:
+        return as_data(store.objects.get(CONTACT_SHEET), "image/png")
+    except MissingFileError:
+        return ""

@@ -1,0 +1,45 @@
+"use strict";
+for (const root of document.querySelectorAll(".video")) {
+  const seconds = Number(root.dataset.seconds);
+  const film = root.querySelector("video");
+  const range = root.querySelector(".time");
+  const steps = [...root.querySelectorAll(".step")];
+  const said = root.querySelector(".now");
+  const clock = (t) => `${Math.floor(t / 60)}:${String(Math.floor(t % 60)).padStart(2, "0")}`;
+
+  const show = (t) => {
+    root.style.setProperty("--now", Math.min(t / seconds, 1));
+    range.value = t;
+    range.setAttribute("aria-valuetext", clock(t));
+    said.textContent = clock(t);
+    for (const step of steps) {
+      const inside = Number(step.dataset.start) <= t && t < Number(step.dataset.end);
+      step.setAttribute("aria-current", String(inside && !step.classList.contains("absent")));
+    }
+  };
+  const seek = (t) => {
+    if (film) film.currentTime = t;
+    show(t);
+  };
+
+  if (film) {
+    const data = root.querySelector(".film");
+    if (data) {
+      const bytes = Uint8Array.from(atob(data.textContent.trim()), (letter) => letter.charCodeAt(0));
+      film.src = URL.createObjectURL(new Blob([bytes], { type: data.dataset.type }));
+    }
+    film.addEventListener("timeupdate", () => show(film.currentTime));
+    film.addEventListener("error", () => { root.querySelector(".no-film").hidden = false; });
+  }
+  for (const button of root.querySelectorAll("button[data-start]")) {
+    button.addEventListener("click", () => seek(Number(button.dataset.start)));
+  }
+  range.addEventListener("input", () => seek(Number(range.value)));
+  for (const track of root.querySelectorAll(".track")) {
+    track.addEventListener("click", (event) => {
+      const box = track.getBoundingClientRect();
+      seek(Math.max(0, Math.min(1, (event.clientX - box.left) / box.width)) * seconds);
+    });
+  }
+  show(0);
+}

@@ -1,0 +1,12 @@
+"""The page for one video: one file, which shows what the model saw."""
+
+from storage import Store
+from tasks.grounding.grounding import Grounded
+from tasks.pages.rendering import render
+from tasks.pages.video_view import view_of, with_film
+
+
+def video_page(grounded: Grounded, store: Store | None) -> str:
+    """The whole page."""
+    view = with_film(view_of(grounded, store), grounded.subject.film)
+    return render("video.html", view=view)

@@ -1,0 +1,174 @@
+"""All that a page shows of one video: steps, matrices, labels by round, truth, narrations, and the film itself."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from storage import Store
+from storage.catalogue import Catalogue, quoted
+from tasks.grounding.articles import Article
+from tasks.grounding.grounding import Grounded
+from tasks.grounding.subject import local_film
+from tasks.importers.captions import Sentence
+from tasks.pages.drawing import heat_map
+from vina_model.grounder import GroundedStep
+
+EMBEDDED_MB = 64
+"""Films up to this size are part of the page; larger ones are looked for where they are."""
+KINDS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm", ".mkv": "video/webm"}
+MATRICES = {
+    "fused": "steps (rows, the first on top) to seconds: the mean of the next two",
+    "direct": "steps to seconds, by what is seen",
+    "indirect": "steps to seconds, by way of the narrations",
+    "narrations": "narrations to seconds",
+}
+TICKS = 6
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Film:
+    """Where a browser finds the film: within the page, or at an address."""
+
+    kind: str
+    data: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A matrix as a picture."""
+
+    name: str
+    meaning: str
+    picture: str
+    num_rows: int
+    low: float
+    high: float
+
+    @property
+    def height_px(self) -> int:
+        """Rows as high as there is room for."""
+        return max(min(14 * self.num_rows, 420), 20)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A pseudo-label."""
+
+    step: int
+    start_s: float
+    end_s: float
+    is_kept: bool
+
+
+@dataclass(frozen=True)
+class VideoView:
+    """A page's contents; `film` is None with the reason in `no_film`."""
+
+    name: str
+    title: str
+    article_id: str | None
+    model: str
+    num_seconds: int
+    steps: list[GroundedStep]
+    narrations: list[Sentence]
+    maps: list[HeatMap]
+    truth: dict[int, list[Span]] = field(default_factory=dict)
+    """When each step is annotated, by its place; empty where nothing is known."""
+    rounds: dict[int, list[Label]] = field(default_factory=dict)
+    film: Film | None = None
+    no_film: str = "there is no file of this video"
+    note: str = ""
+
+    @property
+    def ticks(self) -> list[float]:
+        """Times on the axis, round ones."""
+        steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+        every = next((step for step in steps if self.num_seconds / step <= TICKS), 7200)
+        return [float(tick) for tick in range(0, self.num_seconds - every // 2, every)] + [float(self.num_seconds)]
+
+    def percent(self, seconds: float) -> str:
+        """A time as a place on the axis."""
+        return f"{100 * min(max(seconds, 0) / self.num_seconds, 1):.3f}"
+
+
+def view_of(grounded: Grounded, store: Store | None) -> VideoView:
+    """What a model says of a video, beside what the store knows of it."""
+    subject, article, found = grounded.subject, grounded.article, grounded.found
+    view = VideoView(
+        subject.name, article.title, article.article_id, grounded.model.name, found.num_seconds, found.steps,
+        subject.narrations, maps_of(found.matrices),
+    )  # fmt: skip
+    if store is None or subject.video_id is None:
+        return view
+    with Catalogue(store) as catalogue:
+        truth = _truth(catalogue, subject.video_id, article)
+        rounds = _rounds(catalogue, subject.video_id, article, grounded.model.name)
+    return VideoView(**vars(view) | {"truth": truth, "rounds": rounds})
+
+
+def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None = None) -> list[HeatMap]:
+    """Matrices as pictures, in the order of MATRICES; all, or one."""
+    return [
+        HeatMap(name, meaning, heat_map(matrix), len(matrix), float(matrix.min()), float(matrix.max()))
+        for name, meaning in MATRICES.items()
+        if (matrix := matrices.get(name)) is not None and chosen in (None, name)
+    ]
+
+
+def _truth(catalogue: Catalogue, video_id: str, article: Article) -> dict[int, list[Span]]:
+    """Annotated segments by the place of the step: benchmarks have articles of their own, so texts are compared."""
+    rows = catalogue.query(f"""
+        SELECT DISTINCT lower(text) AS text, start_s, end_s FROM annotations
+        WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND alignable ORDER BY start_s""").to_pylist()
+    places = {step.lower(): place for place, step in enumerate(article.steps)}
+    found: dict[int, list[Span]] = {}
+    for row in rows:
+        if row["text"] in places:
+            found.setdefault(places[row["text"]], []).append((row["start_s"], row["end_s"]))
+    return found
+
+
+def _rounds(catalogue: Catalogue, video_id: str, article: Article, training: str) -> dict[int, list[Label]]:
+    if article.article_id is None:
+        return {}
+    rows = catalogue.query(f"""
+        SELECT round, step_row, start_s, end_s, kept FROM pseudo_labels
+        WHERE training = {quoted(training)} AND video_id = {quoted(video_id)}
+          AND article_id = {quoted(article.article_id)} ORDER BY ALL""").to_pylist()
+    found: dict[int, list[Label]] = {}
+    for row in rows:
+        found.setdefault(row["round"], []).append(Label(row["step_row"], row["start_s"], row["end_s"], row["kept"]))
+    return found
+
+
+def with_film(view: VideoView, uri: str | None) -> VideoView:
+    """The film within the page, or where it is, if it is large."""
+    if uri is None:
+        return view
+    kind = KINDS.get(Path(uri).suffix.lower(), "video/mp4")
+    try:
+        with TemporaryDirectory() as folder:
+            path = local_film(uri, Path(folder))
+            if path.stat().st_size <= EMBEDDED_MB << 20:
+                film = Film(kind, data=base64.b64encode(path.read_bytes()).decode())
+            else:
+                film = Film(kind, address=Path(uri).resolve().as_uri() if path == Path(uri) else uri)
+    except (OSError, ValueError) as error:
+        return VideoView(**vars(view) | {"no_film": f"the film cannot be read: {error}"})
+    return VideoView(**vars(view) | {"film": film})
+
+
+def served_film(view: VideoView, uri: str | None) -> VideoView:
+    """The film at the address that `vina explore` serves it from."""
+    if uri is None:
+        return view
+    kind = KINDS.get(Path(uri).suffix.lower(), "video/mp4")
+    return VideoView(**vars(view) | {"film": Film(kind, address=f"/film?id={quote(view.name, safe='')}")})
