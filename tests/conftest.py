@@ -15,6 +15,8 @@ import pytest
 
 from flows.quiet_end import QuietEnd
 from storage import Store
+from tasks.job import Job
+from tests.trained_store import make_store
 
 END = QuietEnd()
 os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
@@ -73,6 +75,12 @@ def s3_endpoint() -> Iterator[str]:
                 os.environ.pop(name)
             else:
                 os.environ[name] = value
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """The job of a store with films and a trained model; tests do not change it."""
+    return make_store(tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture

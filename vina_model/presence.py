@@ -23,8 +23,10 @@ EVIDENCE = ("peak", "share", "claim", "contrast", "lead")
 """The row's height; how much of its softmax lies around the peak; how much of the peak's softmax over the steps is this
 step's (both as log-odds); how far the best detection stands out; how much higher than its video's rows the row is."""
 SURE = 1e-4
-PENALTY = 1e-3
-"""Of the squared weights, as a share of the mean loss: without it, evidence that decides all would have no limit."""
+PENALTY = 2.0
+"""Of the squared weights, against the sum of the losses: few steps say little, and must not seem to say much."""
+FEWEST = 10
+"""Steps of each kind, shown and not shown, that it takes to say anything."""
 SHOWN = 0.5
 """From this probability on, a step is said to be shown."""
 
@@ -45,13 +47,14 @@ class Presence:
 
     @classmethod
     def fit(cls, evidence_NE: Tensor, shown_N: Tensor) -> "Presence":
-        """The likeliest weights; a ValueError if all steps are shown, or none is."""
-        if not 0 < int(shown_N.sum()) < len(shown_N):
-            raise ValueError(f"{int(shown_N.sum())} of {len(shown_N)} steps are shown: both kinds are needed")
+        """The likeliest weights; a ValueError if there are too few steps that are shown, or that are not."""
+        num_shown = int(shown_N.sum())
+        if min(num_shown, len(shown_N) - num_shown) < FEWEST:
+            raise ValueError(f"{num_shown} of {len(shown_N)} steps are shown: {FEWEST} of each kind are needed")
         evidence_NE, target_N = evidence_NE.double().cpu(), shown_N.double().cpu()
         means_E, spreads_E = evidence_NE.mean(0), evidence_NE.std(0).clamp(min=1e-6)
         known_NE = torch.cat([(evidence_NE - means_E) / spreads_E, torch.ones(len(target_N), 1).double()], 1)
-        penalty_E = torch.full((known_NE.shape[1],), 2 * PENALTY, dtype=torch.float64)
+        penalty_E = torch.full((known_NE.shape[1],), 2 * PENALTY / len(target_N), dtype=torch.float64)
         penalty_E[-1] = 0
         weights_E = torch.zeros_like(penalty_E)
         for _ in range(50):  # Newton's method: the loss is convex, and a handful of steps are enough

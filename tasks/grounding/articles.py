@@ -48,11 +48,10 @@ def _from_json(text: str, path: Path) -> tuple[str, list[Any]]:
         found = json.loads(text)
     except ValueError as error:
         raise ValueError(f"the article {path} is no JSON: {error}") from error
-    title, steps = ("", found) if isinstance(found, list) else (found.get("title", ""), found.get("steps"))
+    about = found if isinstance(found, dict) else {"steps": found}
+    title, steps = about.get("title", ""), about.get("steps")
     if not isinstance(steps, list):
-        raise ValueError(
-            f'the article {path} has no list of steps: {{"title": ..., "steps": ["...", ...]}} is expected'
-        )
+        raise ValueError(f"the article {path} has no list of steps: {EXPECTED} is expected")
     return str(title), [step.get("headline", "") if isinstance(step, dict) else step for step in steps]
 
 
@@ -88,7 +87,7 @@ def article_in(store: Store, task: str) -> Article:
         if not rows:
             near = catalogue.query(f"""
                 SELECT DISTINCT article_id, title FROM articles SEMI JOIN steps USING (article_id) ORDER BY
-                least(levenshtein(article_id, {quoted(task)}), levenshtein(lower(title), lower({quoted(task)}))), ALL
+                least(levenshtein(article_id, {quoted(task)}), levenshtein(lower(title), lower({quoted(task)}))), article_id
                 LIMIT 3""").to_pylist()
             hint = "; ".join(f"{row['article_id']} ({row['title']})" for row in near) or "none has: import some"
             raise ValueError(f"the store has no article {task!r} with steps; the nearest: {hint}")

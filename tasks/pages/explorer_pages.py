@@ -86,7 +86,7 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
     if video_id not in seen.num_seconds:
         raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
     with Catalogue(store) as catalogue:
-        articles = _articles(catalogue, video_id)
+        articles = _articles(catalogue, video_id, model.name)
         runs, rounds = _runs(catalogue), _sampled_rounds(catalogue, video_id, model.name)
     if not (task or articles):
         raise ValueError(f"no article is known for video {video_id!r}: add &task=ID to the address")
@@ -155,12 +155,14 @@ def _runs(catalogue: Catalogue) -> list[str]:
     return list(rows["run_id"].to_pylist())
 
 
-def _articles(catalogue: Catalogue, video_id: str) -> list[dict[str, Any]]:
-    """The articles that a video may be about: annotated, named by its data set, or voted for."""
+def _articles(catalogue: Catalogue, video_id: str, training: str) -> list[dict[str, Any]]:
+    """The articles that a video may be about: trained with, annotated, named by its data set, or voted for."""
     return list(
         catalogue.query(f"""
         WITH told AS (SELECT task_id AS article_id, 0 AS place FROM annotations
                       WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND benchmark = 'htstep'
+                      UNION ALL SELECT article_id, -1 FROM pseudo_labels
+                      WHERE video_id = {quoted(video_id)} AND training = {quoted(training)}
                       UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})
         SELECT article_id, any_value(a.title) AS title FROM told JOIN articles a USING (article_id)
         SEMI JOIN steps USING (article_id) GROUP BY article_id ORDER BY min(place), article_id LIMIT 8""").to_pylist()

@@ -1,0 +1,62 @@
+"""A small demo world in a store, with two films, paired, trained and measured within seconds: for tests of what is
+made of a trained model."""
+
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from flows.full_pipeline import STAGES
+from storage import Store
+from storage.catalogue import Catalogue
+from tasks.demo_world.files import BACKBONE
+from tasks.features.settings import FeatureSettings
+from tasks.job import Job
+from tasks.pairing.pairs import _named
+from tasks.run_record import record_run
+from tasks.spread import here
+from tasks.stage import run_stage
+from tasks.training.settings import TrainingSettings
+
+RUN = "run-1"
+CORPUS = "demo:default,num_videos=160,num_tasks=6,num_rendered=2,steps_per_task=4,feature_noise=0.3"
+SETTINGS = TrainingSettings(
+    backbone=BACKBONE, selection="metadata", word_width=32, hidden_width=64, text_width=32, width=32, layers=2, heads=2,
+    max_seconds=128, tan_epochs=8, epochs=8, burn_in_epochs=4, refresh_epochs=2, keep_share=0.5, batch_size=8,
+    learning_rate=2e-3, alignment_share=1.0, device="cpu",
+)  # fmt: skip
+
+
+def make_store(folder: Path) -> Job:
+    """All stages but `features` and `pairing`; pairs are those of the metadata."""
+    job = Job(str(folder / "store"), RUN, CORPUS, FeatureSettings(), training=SETTINGS)
+    store = Store(job.store)
+    stages = {stage.name: stage for stage in STAGES}
+    names = ["import", "burn-in", "rounds", "evaluation", "report"]
+    with record_run(store, RUN, names, asdict(job)):
+        run_stage(job, stages["import"], here)
+        _pair(store)
+        for name in names[1:]:
+            run_stage(job, stages[name], here)
+    return job
+
+
+def _pair(store: Store) -> None:
+    with Catalogue(store) as catalogue:
+        named = catalogue.query(_named("wikihow")).to_pylist()
+    pairs = store.table("pairs")
+    rows = pa.Table.from_pylist(named, schema=pairs.schema.files)
+    pairs.commit(rows, {"selection": "metadata"}, "all", fingerprint="f", run_id=RUN)
+
+
+def copy_of(job: Job, folder: Path) -> Job:
+    """The same in another folder, to be changed."""
+    shutil.copytree(job.store, folder / "store")
+    return replace(job, store=str(folder / "store"))
+
+
+def films(store: Store) -> dict[str, Path]:
+    """The files of the films, by id."""
+    rows = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
+    return {row["video_id"]: Path(row["uri"]) for row in rows if row["uri"]}
