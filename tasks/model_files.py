@@ -1,7 +1,8 @@
 """Models for use, apart from their training: one small file each, `objects/models/TRAINING.pt`, that needs no store."""
 
+import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import torch
 
 from storage import MissingFileError, Store
+from storage.catalogue import Catalogue
 from tasks.training import checkpoints
+from tasks.training.corpus import corpus_of
+from tasks.training.curriculum import name_trainings
+from tasks.training.settings import TrainingSettings
 from vina_model.grounder import Grounder
 from vina_model.presence import Presence
 
@@ -37,6 +42,42 @@ def read_model(store: Store, training: str, device: str) -> Grounder:
         except MissingFileError:
             raise ValueError(f"{training} has no model yet: `vina run --stages evaluation` makes it") from None
         return Grounder.from_checkpoint(path, device)
+
+
+def find_model(store: Store, run: str | None = None) -> str:
+    """The training whose model a run stands for (a training's own name is taken as it is); of the newest run without.
+
+    A training is named by its data too: if that has changed since, the run's own training log knows the name.
+    """
+    made = {name.removeprefix("models/").removesuffix(".pt") for name in store.objects.keys("models/")}
+    if run is not None and "@" in run:
+        return _made(run, made)
+    with Catalogue(store) as catalogue:
+        runs = catalogue.query("""
+            SELECT run_id, configuration ->> '$.training' AS training FROM runs ORDER BY started_at DESC""").to_pylist()
+        logged = catalogue.query("""
+            SELECT _written_by AS run_id, training FROM training_log WHERE stage = 'vina' GROUP BY ALL
+            ORDER BY max(logged_at) DESC""").to_pylist()
+    asked = [row for row in runs if row["training"] and run in (None, row["run_id"])]
+    for row in asked:
+        settings = TrainingSettings(**json.loads(row["training"]))
+        _, now = name_trainings(settings, corpus_of(store, settings.backbone, settings.selection))
+        then = [log["training"] for log in logged if log["run_id"] == row["run_id"]]
+        if found := next((name for name in (now, *then) if name in made), None):
+            return found
+    if run is None:
+        raise ValueError(
+            f"the store at {store.uri} has no trained model: make one with `vina run`, or name --checkpoint FILE"
+        )
+    if not asked:
+        raise ValueError(f"there is no checkpoint file {run}, and no run of that id: `vina status` lists the runs")
+    raise ValueError(f"run {run} has no model of its own; the models there are: {', '.join(sorted(made)) or 'none'}")
+
+
+def _made(training: str, made: Collection[str]) -> str:
+    if training not in made:
+        raise ValueError(f"there is no model {training}; the models there are: {', '.join(sorted(made)) or 'none'}")
+    return training
 
 
 def key(training: str) -> str:

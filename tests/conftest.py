@@ -12,10 +12,12 @@ from pathlib import Path
 
 import boto3
 import pytest
+from playwright.sync_api import Browser
 
 from flows.quiet_end import QuietEnd
 from storage import Store
 from tasks.job import Job
+from tests.browser import started
 from tests.trained_store import make_store
 
 END = QuietEnd()
@@ -75,6 +77,13 @@ def s3_endpoint() -> Iterator[str]:
                 os.environ.pop(name)
             else:
                 os.environ[name] = value
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real one; it goes when its module's tests are done, for others need asyncio's loop."""
+    with started() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -86,9 +86,9 @@ def article_in(store: Store, task: str) -> Article:
             ORDER BY article_id <> {quoted(task)}, source <> {quoted(DEFAULT_SOURCE)}, article_id""").to_pylist()
         if not rows:
             near = catalogue.query(f"""
-                SELECT DISTINCT article_id, title FROM articles SEMI JOIN steps USING (article_id) ORDER BY
-                least(levenshtein(article_id, {quoted(task)}), levenshtein(lower(title), lower({quoted(task)}))), article_id
-                LIMIT 3""").to_pylist()
+                SELECT DISTINCT article_id, title FROM articles SEMI JOIN steps USING (article_id)
+                ORDER BY least(levenshtein(article_id, {quoted(task)}),
+                               levenshtein(lower(title), lower({quoted(task)}))), article_id LIMIT 3""").to_pylist()
             hint = "; ".join(f"{row['article_id']} ({row['title']})" for row in near) or "none has: import some"
             raise ValueError(f"the store has no article {task!r} with steps; the nearest: {hint}")
         if len({row["title"] for row in rows}) > 1 and rows[0]["article_id"] != task:

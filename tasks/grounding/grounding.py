@@ -4,12 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage import Store
-from storage.catalogue import Catalogue
 from tasks.device import checked_device
-from tasks.evaluation.results import student_of
 from tasks.grounding.articles import Article, article_in, article_of, propose, read_article
 from tasks.grounding.subject import Subject, look_at
-from tasks.model_files import read_model
+from tasks.model_files import find_model, read_model
 from vina_model.grounder import Grounder, Grounding
 
 
@@ -71,17 +69,4 @@ def load_model(checkpoint: str | None, store: Store | None, device: str) -> Grou
     if store is None:
         said = f"no file {checkpoint}" if checkpoint else "no checkpoint"
         raise ValueError(f"there is {said}, and no store to take a model from: name --checkpoint FILE, or --store")
-    return read_model(store, student_of(store, checkpoint or newest_run(store)), device)
-
-
-def newest_run(store: Store) -> str:
-    """The newest run that has a model to show for it; a ValueError if there is none."""
-    with Catalogue(store) as catalogue:
-        rows = catalogue.query("""
-            SELECT run_id FROM runs WHERE state = 'completed' AND list_contains(stages, 'evaluation')
-            AND EXISTS (FROM training_log WHERE stage = 'vina') ORDER BY started_at DESC LIMIT 1""").to_pylist()
-    if not rows:
-        raise ValueError(
-            f"the store at {store.uri} has no trained model: make one with `vina run`, or name --checkpoint FILE"
-        )
-    return str(rows[0]["run_id"])
+    return read_model(store, find_model(store, checkpoint), device)

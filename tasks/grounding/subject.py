@@ -157,8 +157,8 @@ def known_video(store: Store, video_id: str) -> Mapping[str, Any]:
         )
         if not rows:
             near = catalogue.query(f"""
-                SELECT DISTINCT video_id FROM videos ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3
-                """)["video_id"].to_pylist()
+                SELECT DISTINCT video_id FROM videos
+                ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3""")["video_id"].to_pylist()
             hint = f"; the nearest ids: {', '.join(near)}" if near else ""
             raise ValueError(f"there is no file {video_id}, and no video of that id in the store at {store.uri}{hint}")
     return dict(rows[0])

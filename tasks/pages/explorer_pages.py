@@ -12,11 +12,10 @@ from storage import Store, StoreError
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from tasks.catalogue import summarise
-from tasks.evaluation.results import student_of
 from tasks.grounding.articles import article_in
-from tasks.grounding.grounding import Grounded, newest_run
+from tasks.grounding.grounding import Grounded
 from tasks.grounding.subject import Subject, known_video, said_in
-from tasks.model_files import read_model
+from tasks.model_files import find_model, read_model
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.report_page import QUESTIONS, report_page
 from tasks.pages.video_view import MATRICES, maps_of, served_film, view_of
@@ -51,7 +50,7 @@ def run(store: Store, run_id: str) -> str:
 def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
     """Videos that have features, a page at a time, those with annotations first."""
     try:
-        training = _training(store, run_id)
+        training = find_model(store, run_id or None)
     except ValueError:  # nothing is trained yet: the videos are there all the same
         if run_id:
             raise
@@ -81,7 +80,7 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
 
 def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: str, by: str) -> str:
     """One video: what the run's model says of it, or the matrices of one of its teachers."""
-    model = _model(store.uri, _training(store, run_id))
+    model = _model(store.uri, find_model(store, run_id or None))
     seen = FeatureReader(store, model.backbone)
     if video_id not in seen.num_seconds:
         raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
@@ -137,10 +136,6 @@ def _names(names: list[str]) -> list[str]:
 def _cells(column: Any) -> list[Any]:
     values = column.to_pylist()
     return [value if value is None or isinstance(value, int | float) else str(value)[:LONGEST_CELL] for value in values]
-
-
-def _training(store: Store, run_id: str | None) -> str:
-    return student_of(store, run_id or newest_run(store))
 
 
 @lru_cache(4)

@@ -59,10 +59,10 @@ def test_articles_of_the_store_by_id_by_bare_id_and_by_title(trained: Job) -> No
     for name in (row["article_id"], bare, row["title"], f"How to {row['title'].lower()}!"):
         found = article_in(store, name)
         assert (found.article_id, found.title, found.steps) == (row["article_id"], row["title"], own), name
-    with pytest.raises(ValueError, match=f"no article '{bare}x' with steps; the nearest: .*{bare}"):
+    with pytest.raises(ValueError, match=f"no article '{bare}x' with steps; the nearest: .*{row['title']}"):
         article_in(store, bare + "x")
-    with pytest.raises(ValueError, match="no article 'a''b' with steps"):
-        article_in(store, "a''b")
+    with pytest.raises(ValueError, match=r"no article .a'; b. with steps"):
+        article_in(store, "a'; b")
 
 
 def test_json_is_not_trusted_to_be_flat(tmp_path: Path) -> None:

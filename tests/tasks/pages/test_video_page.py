@@ -1,0 +1,192 @@
+"""The page for one video, in a real browser."""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+from storage import Store
+from tasks.grounding.files import as_chapters
+from tasks.grounding.grounding import Grounded, Question, ground
+from tasks.job import Job
+from tasks.pages.video_page import video_page
+from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
+from tests.trained_store import films
+
+EVIL = "<script>document.title = 'taken'</script><img src=x onerror=alert(1)> & \"quoted\" 'text'"
+LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
+
+
+@pytest.fixture(scope="module")
+def grounded(trained: Job) -> Grounded:
+    store = Store(trained.store)
+    video = next(iter(films(store)))
+    rows = store.table("annotations").snapshot().where(benchmark="htstep").read().to_pylist()
+    task = next(row["task_id"] for row in rows if row["video_id"] == video)
+    return ground(Question(video, task=task, device="cpu"), store)
+
+
+@pytest.fixture(scope="module")
+def address(trained: Job, grounded: Grounded, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(video_page(grounded, Store(trained.store)))
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    with opened(browser, address) as found:
+        yield found
+
+
+def now(page: Page) -> float:
+    return float(page.evaluate("document.querySelector('video').currentTime"))
+
+
+def wait_for_film(page: Page) -> None:
+    until(page, "document.querySelector('video').readyState >= 2")
+
+
+def test_the_film_is_part_of_the_page_and_plays(page: Page, grounded: Grounded) -> None:
+    wait_for_film(page)
+    length = float(page.evaluate("document.querySelector('video').duration"))
+    assert length == pytest.approx(grounded.found.num_seconds, abs=1)
+    page.evaluate("document.querySelector('video').play()")
+    until(page, "document.querySelector('video').currentTime > 0.3")
+
+
+def test_a_click_on_a_step_seeks_the_film_and_so_does_the_keyboard(page: Page, grounded: Grounded) -> None:
+    wait_for_film(page)
+    buttons = page.locator("button.step")
+    assert buttons.count() == len(grounded.found.steps)
+    for place in (1, 0):
+        buttons.nth(place).click()
+        until(page, "!document.querySelector('video').seeking")
+        assert now(page) == pytest.approx(grounded.found.steps[place].start_s, abs=0.05)
+    buttons.nth(2).focus()
+    page.keyboard.press("Enter")
+    assert now(page) == pytest.approx(grounded.found.steps[2].start_s, abs=0.05)
+    page.locator(".time").focus()
+    before = now(page)
+    page.keyboard.press("ArrowRight")
+    assert now(page) == pytest.approx(before + 0.1, abs=0.06)
+
+
+def test_a_click_on_a_matrix_seeks_to_its_time_and_all_tracks_show_it(page: Page, grounded: Grounded) -> None:
+    wait_for_film(page)
+    heat_map = page.locator(".map").first
+    box = heat_map.bounding_box()
+    assert box is not None
+    heat_map.click(position={"x": box["width"] / 4, "y": 10})
+    assert now(page) == pytest.approx(grounded.found.num_seconds / 4, abs=0.3)
+    shares = page.evaluate("""[...document.querySelectorAll('.track')].map(track =>
+        parseFloat(getComputedStyle(track, '::after').left) / track.getBoundingClientRect().width)""")
+    assert len(shares) > 8 and all(share == pytest.approx(0.25, abs=0.01) for share in shares)
+
+
+def test_heat_maps_are_drawn_bright_where_the_matrix_is_high(page: Page, grounded: Grounded) -> None:
+    assert page.locator(".map img").count() == len(grounded.found.matrices) == 4
+    for name in ("direct", "narrations"):
+        matrix = grounded.found.matrices[name]
+        image = page.locator(f".map img[alt^='{name} ']")
+        shot = np.asarray(Image.open(io.BytesIO(image.screenshot())).convert("RGB"), np.float64)
+        rows = (np.arange(len(matrix)) + 0.5) / len(matrix) * shot.shape[0]
+        columns = (np.arange(matrix.shape[1]) + 0.5) / matrix.shape[1] * shot.shape[1]
+        seen = shot[rows.astype(int)][:, columns.astype(int)] @ [0.3, 0.6, 0.1]
+        order = np.argsort(matrix.ravel())
+        tenth = max(matrix.size // 10, 1)
+        assert seen.ravel()[order[-tenth:]].mean() > seen.ravel()[order[:tenth]].mean() + 60
+        assert np.corrcoef(seen.ravel(), matrix.ravel())[0, 1] > 0.95
+
+
+def test_what_is_known_is_on_it(page: Page, grounded: Grounded) -> None:
+    shown = [step.is_shown for step in grounded.found.steps]
+    assert page.locator(".step.absent").count() == shown.count(False)
+    expect(page.locator(".step.absent").first).to_contain_text("not shown")
+    assert page.locator(".step ~ .track .truth").count() > 0
+    assert page.locator(".said-list li").count() == len(grounded.subject.narrations) > 0
+    assert page.title() == grounded.article.title
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_everybody_can_read_it(browser: Browser, address: str, width: int, dark: bool) -> None:
+    with opened(browser, address, width, dark) as page:
+        assert findings(page) == [] and not is_too_wide(page)
+
+
+def test_the_keyboard_goes_through_it_in_order(page: Page) -> None:
+    seen = []
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.className || document.activeElement.tagName"))
+    assert seen[0] == "skip" and seen[1] == "VIDEO"
+    assert seen.index("time") < next(place for place, name in enumerate(seen) if name.startswith("step"))
+
+
+def test_a_training_videos_labels_are_shown_by_round(trained: Job, browser: Browser, tmp_path: Path) -> None:
+    store = Store(trained.store)
+    label = store.table("pseudo_labels").snapshot().read().to_pylist()[0]
+    found = ground(Question(label["video_id"], task=label["article_id"], device="cpu"), store)
+    (tmp_path / "page.html").write_text(video_page(found, store))
+    with opened(browser, (tmp_path / "page.html").as_uri()) as page:
+        assert page.locator(".labels").count() == 3
+        assert page.locator(".labels .line").count() == 3 * len(found.found.steps)
+        expect(page.locator(".no-film")).to_contain_text("there is no file of this video")
+        page.locator("button.step").first.click()
+        assert page.locator(".now").inner_text() != ""
+
+
+def test_text_is_shown_as_text(trained: Job, browser: Browser, tmp_path: Path) -> None:
+    store = Store(trained.store)
+    (tmp_path / "article.json").write_text(json.dumps({"title": EVIL, "steps": [EVIL, "</script>"]}))
+    (tmp_path / "said.json").write_text(json.dumps([{"text": EVIL, "start": 0, "end": 1}]))
+    question = Question(
+        next(iter(films(store))), article=tmp_path / "article.json", narrations=tmp_path / "said.json", device="cpu"
+    )
+    found = ground(question, store)
+    (tmp_path / "page.html").write_text(video_page(found, store))
+    with opened(browser, (tmp_path / "page.html").as_uri()) as page:
+        assert page.title() == EVIL
+        assert page.locator("h1").inner_text() == EVIL
+        assert page.locator(".what").first.inner_text() == EVIL
+        assert page.locator(".said-list span").first.inner_text() == EVIL
+
+
+def test_the_browser_takes_the_chapters(browser: Browser, grounded: Grounded, tmp_path: Path) -> None:
+    """WebVTT as Chromium reads it: all cues, in order, none across another."""
+    text = as_chapters(grounded)
+    (tmp_path / "page.html").write_text("<link rel=icon href=data:,><video></video>")
+    with opened(browser, (tmp_path / "page.html").as_uri()) as page:
+        cues = page.evaluate(
+            """text => new Promise((done, failed) => {
+                const track = document.createElement('track');
+                track.kind = 'chapters'; track.default = true;
+                track.src = URL.createObjectURL(new Blob([text], {type: 'text/vtt'}));
+                track.onload = () => done([...track.track.cues].map(cue => [cue.startTime, cue.endTime, cue.text]));
+                track.onerror = () => failed(new Error('refused'));
+                document.querySelector('video').append(track);
+                track.track.mode = 'hidden';
+            })""",
+            text,
+        )
+    assert len(cues) == text.count(" --> ") > 0
+    assert all(before[1] <= after[0] for before, after in pairwise(cues))
+    told = " / ".join(cue[2] for cue in cues)
+    assert all(step.text in told for step in grounded.found.steps if step.is_shown)
+
+
+def test_a_film_that_cannot_be_played_is_said_so(
+    trained: Job, grounded: Grounded, browser: Browser, tmp_path: Path
+) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"no film")
+    broken = replace(grounded, subject=replace(grounded.subject, film=str(tmp_path / "film.mp4")))
+    (tmp_path / "page.html").write_text(video_page(broken, None))
+    with opened(browser, (tmp_path / "page.html").as_uri()) as page:
+        expect(page.locator(".no-film")).to_be_visible()
