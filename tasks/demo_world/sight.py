@@ -39,6 +39,8 @@ SCENES = (
     (PRESENTER, ""),
 )  # fmt: skip
 """All that a film of any world can show."""
+_ACTION_S = [ACTION_NAMES.index(action) for action, _ in SCENES]
+_OBJECT_S = [OBJECT_NAMES.index(thing) for _, thing in SCENES]
 
 
 class Guess(NamedTuple):
@@ -104,9 +106,7 @@ def as_frames(clips_BTHWC: Clips, device: str) -> Tensor:
 
 def scene_chances(guess: Guess) -> Tensor:
     """B x S: how likely each scene is, action and object taken as independent among those that films can show."""
-    actions = [ACTION_NAMES.index(action) for action, _ in SCENES]
-    things = [OBJECT_NAMES.index(thing) for _, thing in SCENES]
-    both_BS = guess.action_BA.log_softmax(1)[:, actions] + guess.object_BO.log_softmax(1)[:, things]
+    both_BS = guess.action_BA.log_softmax(1)[:, _ACTION_S] + guess.object_BO.log_softmax(1)[:, _OBJECT_S]
     return both_BS.softmax(1)
 
 
