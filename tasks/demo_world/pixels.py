@@ -73,10 +73,11 @@ def draw_frames(world: World, video: Video) -> Iterator[Frame]:
     rows = np.minimum(np.searchsorted(ends, middles, side="right"), len(ends) - 1)
     for row in np.unique(rows):
         frames = np.flatnonzero(rows == row)
-        loop = _draw_loop(video.scenes[row], look, len(frames))
+        scene = video.scenes[row]
+        loop = draw_moments(scene, look, range(min(frames_of_loop(scene), len(frames))))
         for frame in frames:
             y, x = rng.integers(HEIGHT), rng.integers(WIDTH)
-            film = _through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
+            film = through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
             grainy = np.asarray(film, dtype=np.int16) + noise[y : y + HEIGHT, x : x + WIDTH]
             yield grainy.clip(0, 255).astype(np.uint8)
 
@@ -113,25 +114,29 @@ def look_of(world: World, video: Video) -> Look:
     )
 
 
-def _draw_loop(scene: Scene, look: Look, most: int) -> list[Image.Image]:
-    """One loop of the scene, at most `most` frames of it, in the video's light but before the camera."""
+def frames_of_loop(scene: Scene) -> int:
+    """How many frames the scene's motion lasts before it starts over."""
     if scene.action != PRESENTER and scene.action not in MOTIONS:
         raise ValueError(
             f"the scene at {scene.start_s} s has the action {scene.action!r}: add a motion for it to motions.py"
         )
-    frames = _PRESENTER_FRAMES if scene.action == PRESENTER else MOTIONS[scene.action].frames
-    room = _draw_room(look)
+    return _PRESENTER_FRAMES if scene.action == PRESENTER else MOTIONS[scene.action].frames
+
+
+def draw_moments(scene: Scene, look: Look, frames: Iterable[int]) -> list[Image.Image]:
+    """Some frames of the scene's loop, in the video's light but before the camera."""
+    length, room = frames_of_loop(scene), _draw_room(look)
     curve = [min(255, round(factor * value)) for factor in look.light for value in range(256)]
-    loop = []
-    for frame in range(min(frames, most)):
+    moments = []
+    for frame in frames:
         canvas = room.copy()
         if scene.action == PRESENTER:
-            draw_presenter(canvas, look.view, frame / frames, look.skin, look.shirt)
+            draw_presenter(canvas, look.view, frame / length, look.skin, look.shirt)
         else:
-            pose = MOTIONS[scene.action].pose(frame / frames)
+            pose = MOTIONS[scene.action].pose(frame / length)
             draw_action(canvas, look.view, sprite(scene.object), pose, look.skin)
-        loop.append(canvas.point(curve))
-    return loop
+        moments.append(canvas.point(curve))
+    return moments
 
 
 def _draw_room(look: Look) -> Image.Image:
@@ -143,7 +148,8 @@ def _draw_room(look: Look) -> Image.Image:
     return Image.fromarray(np.repeat(rows, width, axis=1))
 
 
-def _through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
+def through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
+    """A frame of the film, without grain: what the camera sees of a canvas at a time."""
     left, top = (
         _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / period))
         for far, period in zip(look.drift, look.drift_s, strict=True)

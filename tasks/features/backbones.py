@@ -6,29 +6,15 @@ To add one: a function that gives the network for a weights file (or a seed) and
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
+from tasks.demo_world import sight
 from tasks.features.decoding import Frames
+from tasks.features.network import Clips, Outputs, Run, read_checkpoint
 from vina_model.s3d import S3D, load_state, seeded
 from vina_model.s3d_inference import FoldedS3D
-
-Clips = npt.NDArray[np.uint8]
-Vectors = npt.NDArray[np.float16]
-
-
-class Outputs(NamedTuple):
-    """The layers of a network that are kept, B x D each; `joint` is the space shared with its text tower."""
-
-    main: Vectors
-    joint: Vectors | None
-
-
-Run = Callable[[Clips], Outputs]
-"""A network on its device: call it on clips."""
 
 
 class Layer(NamedTuple):
@@ -50,7 +36,7 @@ class Backbone:
     load: Callable[[Path | None, int, str], Run]
     """(weights' file or None, seed for random weights, device) -> the network."""
     weights: Path | None = None
-    """Those that come with the package, if any do."""
+    """Weights that come with the package, for who gives no others."""
 
 
 def load_s3d(weights: Path | None, seed: int, device: str) -> Run:
@@ -69,18 +55,19 @@ def load_s3d(weights: Path | None, seed: int, device: str) -> Run:
     return run
 
 
-def read_checkpoint(path: Path) -> Any:
-    """What a weights' file holds, on the CPU; no code in it is run."""
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever a damaged file leads it to
-        raise ValueError(f"{path} cannot be read as a checkpoint: {str(error)[:300]}") from error
-
-
 BACKBONES = {
     backbone.name: backbone
     for backbone in (
         Backbone("s3d-milnce", Layer("mixed_5c", 1024), Layer("fc", 512), "[0, 1]", Frames(16, 224), load_s3d),
+        Backbone(
+            "demo-concepts",
+            Layer("concept", sight.WIDTH),
+            None,
+            "[0, 1]",
+            Frames(16, sight.SIDE),
+            sight.load_sight,
+            sight.WEIGHTS,
+        ),
     )
 }
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.features.backbones import Outputs, Run
 from tasks.features.decoding import Clip, Frames, read_clips
+from tasks.features.network import Outputs, Run
 from tasks.video_file import BadVideo
 
 CLIPS_AHEAD = 24

@@ -13,7 +13,7 @@ import torch
 
 from storage import Store
 from tasks.device import best_device
-from tasks.features.backbones import read_checkpoint
+from tasks.features.network import read_checkpoint
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.text_embedding import embed_texts

@@ -13,7 +13,7 @@ from storage import Store, fingerprint
 from storage.feature_reader import FeatureReader
 from storage.schemas import TABLES
 from storage.vectors import feature_rows
-from tasks.features.backbones import read_checkpoint
+from tasks.features.network import read_checkpoint
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from vina_model.s3d import S3D, load_state

@@ -34,7 +34,7 @@ class Recipe:
         layers = {backbone.name: backbone.layer}
         if settings.joint and backbone.joint_layer:
             layers[f"{backbone.name}-joint"] = backbone.joint_layer
-        return cls(backbone, frames, _name_weights(settings), layers)
+        return cls(backbone, frames, _name_weights(settings, backbone), layers)
 
     def columns(self, layer: Layer) -> dict[str, Any]:
         """The columns of `features` that say how a vector was made."""
@@ -77,10 +77,11 @@ def _fits(name: str, theirs: Any, ours: Any) -> bool:
     return theirs == ours or (name, theirs) == ("layer", AS_IMPORTED)
 
 
-def _name_weights(settings: FeatureSettings) -> str:
-    if settings.weights is None:
+def _name_weights(settings: FeatureSettings, backbone: Backbone) -> str:
+    weights = backbone.weights if settings.weights is None else Path(settings.weights)
+    if weights is None:
         return f"random:{settings.seed}"
-    if not Path(settings.weights).is_file():
-        raise ValueError(f"there are no weights at {settings.weights}: name the file of {settings.backbone}'s weights")
-    with Path(settings.weights).open("rb") as file:
+    if not weights.is_file():
+        raise ValueError(f"there are no weights at {weights}: name the file of {backbone.name}'s weights")
+    with weights.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,9 +19,9 @@ class FeatureSettings(Limited):
     backbone: str = "s3d-milnce"
     """The network, by its name in `backbones.py`."""
     weights: str | None = None
-    """The file of its weights; without one they are random, and every table row says so."""
+    """The file of its weights; without one they are the package's, or random, and every table row says so."""
     seed: int = 0
-    """Of random weights."""
+    """Of random weights; for demo-concepts, of the demo world."""
     size_px: int | None = None
     """Side of the frames (default: the network's own, 224 for S3D)."""
     short_side_px: int | None = None

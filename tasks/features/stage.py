@@ -22,9 +22,10 @@ from storage.objects import fetch
 from storage.vectors import Floats, feature_rows
 from tasks.device import best_device
 from tasks.features import rejects
-from tasks.features.backbones import Layer, Run
+from tasks.features.backbones import Layer
 from tasks.features.extraction import Extracted, extract
 from tasks.features.joint_texts import dictionary_version, embed_joint_texts
+from tasks.features.network import Run
 from tasks.features.progress import Progress
 from tasks.features.projection import project_features
 from tasks.features.recipe import AS_IMPORTED, Recipe
@@ -141,13 +142,13 @@ def _extent(shards: Sequence[Sequence[Film]]) -> tuple[int, float]:
 @lru_cache(1)
 def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
     """The network on its device, for all parts that are made in this process; random weights are said aloud."""
-    if settings.weights is None:
+    weights = Path(settings.weights) if settings.weights else recipe.backbone.weights
+    if weights is None:
         LOG.warning(
             "no weights are given: %s has random ones (seed %d). Its features tell videos apart, and mean nothing.",
             recipe.backbone.name,
             settings.seed,
         )
-    weights = Path(settings.weights) if settings.weights else None
     return recipe.backbone.load(weights, settings.seed, settings.device or best_device())
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tasks.features.backbones import read_checkpoint
 from tasks.features.joint_texts import DICTIONARY, read_dictionary
+from tasks.features.network import read_checkpoint
 from tasks.training.batches import Example
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Teacher

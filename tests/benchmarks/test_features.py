@@ -93,7 +93,7 @@ MEMORY = """
 import sys
 from pathlib import Path
 import numpy as np
-from tasks.features.backbones import Outputs
+from tasks.features.network import Outputs
 from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
 

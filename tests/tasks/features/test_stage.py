@@ -17,9 +17,10 @@ import torch
 from storage import Store
 from storage.feature_reader import FeatureReader
 from tasks.features import stage
-from tasks.features.backbones import BACKBONES, Layer, Outputs, backbone_of, load_s3d
+from tasks.features.backbones import BACKBONES, Layer, backbone_of, load_s3d
 from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
+from tasks.features.network import Outputs
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
@@ -388,7 +389,8 @@ import os, signal, sys
 import numpy as np
 from dataclasses import replace
 from tasks.features import stage
-from tasks.features.backbones import BACKBONES, Layer, Outputs
+from tasks.features.backbones import BACKBONES, Layer
+from tasks.features.network import Outputs
 from tasks.features.settings import FeatureSettings
 from tasks.job import Job
 
