@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: setup test lint types pytest demo bench clean
+.PHONY: setup test lint types browser pytest demo bench clean
 
 setup: $(VENV)/.installed
 
@@ -30,7 +30,13 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-pytest: setup
+# Pages are tested in a real browser. On Debian it is installed; elsewhere those tests are skipped if there is none.
+browser:
+	@if [ -n "$$VINA_BROWSER" ] || command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null 2>&1; then :; \
+	elif command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
+	else echo "there is no Chromium: tests of pages are skipped (VINA_BROWSER names one)"; fi
+
+pytest: setup browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint types pytest

@@ -8,6 +8,7 @@ from rich.table import Table as Grid
 
 from flows.commands.shared import Add, maybe_store, print_parts
 from flows.display import Terminal
+from storage import Store
 
 if TYPE_CHECKING:
     from tasks.grounding.grounding import Grounded
@@ -56,7 +57,6 @@ def add_commands(add: Add) -> None:
 def _ground(options: argparse.Namespace) -> int:
     from tasks.grounding import files  # which loads torch
     from tasks.grounding.grounding import Question, ground
-    from tasks.pages.video_page import video_page
     from tasks.progress import listening
 
     known = [*files.FORMATS, ".html"]
@@ -74,14 +74,20 @@ def _ground(options: argparse.Namespace) -> int:
         terminal.begin("features")
         grounded = ground(question, store)
     for path in options.output:
-        page = path.suffix.lower() == ".html"
-        files.write_whole(path, video_page(grounded, store) if page else files.FORMATS[path.suffix.lower()](grounded))
+        ending = path.suffix.lower()
+        files.write_whole(path, _page(grounded, store) if ending == ".html" else files.FORMATS[ending](grounded))
     if options.json:
         print(files.as_json(grounded), end="")
     else:
         _show(grounded)
         print(*(f"written: {path}" for path in options.output), sep="\n", end="\n" if options.output else "")
     return 0
+
+
+def _page(grounded: "Grounded", store: Store | None) -> str:
+    from tasks.pages.video_page import video_page  # which loads matplotlib
+
+    return video_page(grounded, store)
 
 
 def _show(grounded: "Grounded") -> None:

@@ -52,7 +52,10 @@ def look_at(
     said = read_narrations(narrations) if narrations else None
     if Path(video).exists() or Path(video).suffix.lower() in MEDIA:
         vectors = features_of(Path(video), model, store, weights, device)
-        return Subject(Path(video).stem, None, video, vectors, said or [])
+        video_id = _id_of(store, Path(video)) if store else None
+        if said is None and store is not None and video_id is not None:
+            said = said_in(store, video_id)
+        return Subject(Path(video).stem, video_id, video, vectors, said or [])
     if store is None:
         raise ValueError(f"there is no file {video}, and no store to look for a video of that id in (--store)")
     known = known_video(store, video)
@@ -143,6 +146,13 @@ def _known_weights(store: Store | None, sha256: str) -> str | None:
             SELECT configuration ->> '$.features.weights' AS weights FROM runs ORDER BY started_at DESC""").to_pylist()
     paths = dict.fromkeys(row["weights"] for row in rows if row["weights"])
     return next((path for path in paths if Path(path).is_file()), None)
+
+
+def _id_of(store: Store, path: Path) -> str | None:
+    """The id of an imported film, by its file."""
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(str(path.resolve()))} LIMIT 1")
+    return next(iter(rows["video_id"].to_pylist()), None)
 
 
 def known_video(store: Store, video_id: str) -> Mapping[str, Any]:

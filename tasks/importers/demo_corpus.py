@@ -32,6 +32,14 @@ def world_of(corpus: str) -> World:
     return World(choose_knobs(preset, changes), int(seed))
 
 
+def seed_in(store: Store) -> int | None:
+    """The seed of the world that the store holds, if it holds one."""
+    try:
+        return world_of(store.objects.get(MARK).decode()).seed
+    except MissingFileError:
+        return None
+
+
 def refusal(store: Store, corpus: str) -> str:
     """Why the world is not to be imported; nothing if it is."""
     try:

@@ -83,12 +83,12 @@ def test_a_matrix_and_a_round_can_be_chosen(browser: Browser, site: str, store: 
         page.get_by_label("matrix").select_option("direct")
         page.get_by_label("as seen by").select_option("1")
         page.get_by_label("run").select_option(RUN)
-        page.get_by_role("button", name="Show").click()
+        page.get_by_role("button", name="Show", exact=True).click()
         assert page.locator(".map img").count() == 1
         expect(page.locator("section.video")).to_contain_text("matrices of round 1")
         before = page.locator(".map img").get_attribute("src")
         page.get_by_label("as seen by").select_option("2")
-        page.get_by_role("button", name="Show").click()
+        page.get_by_role("button", name="Show", exact=True).click()
         assert page.locator(".map img").get_attribute("src") != before
 
 
