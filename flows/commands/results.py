@@ -80,7 +80,7 @@ def print_summary(store: Store, run_id: str) -> None:
             grid.add_row(method, *cells)
     if grid.row_count:
         print_parts(grid)
-    print("try:", *(f"  {command}" for command in commands(store.uri)), sep="\n")
+    print("try:", *(f"  {command}" for command in commands(store)), sep="\n")
     if address := address_of_report(store):
         print(f"report: {address}")
 

@@ -1,10 +1,13 @@
 """The report about a run: what ran, on what, how well, and what it looks like. One page, one file."""
 
 import platform
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
+
+import pyarrow.compute as pc
 
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
@@ -41,9 +44,13 @@ def newest_run(store: Store) -> str:
     return str(rows[0]["run_id"])
 
 
-def commands(store: str) -> list[str]:
-    """Three questions to begin with."""
-    return [f'vina sql "{sql}" --store {store}' for sql in QUESTIONS]
+def commands(store: Store) -> list[str]:
+    """What to ask next: three questions in SQL; a film, if there is one; everything."""
+    listed, own = store.table("videos").snapshot(), shlex.quote(store.uri)
+    rows = listed.read(["uri"], where=pc.field("uri").is_valid()).to_pylist() if listed.shards else []
+    asked = [f'vina sql "{sql}" --store {own}' for sql in QUESTIONS]
+    films = [f"vina ground {shlex.quote(row['uri'])} --output film.html --store {own}" for row in rows[:1]]
+    return [*asked, *films, f"vina explore --store {own}"]
 
 
 def report_page(store: Store, job: Job, show_film: ShowFilm = with_film, **context: Any) -> str:
@@ -76,7 +83,7 @@ def report_page(store: Store, job: Job, show_film: ShowFilm = with_film, **conte
             videos=[_example(store, row, show_film) for row in examples],
             settings=grid_of([{"setting": name, "value": str(value)} for name, value in _settings(job).items()]),
             versions=grid_of(_versions()),
-            commands=commands(job.store),
+            commands=commands(store),
             **context,
         )
 

@@ -104,6 +104,7 @@ def odd_film(path: Path, num_frames: int) -> Path:
         stream = container.add_stream("libx264", rate=Fraction(12))
         stream.width = stream.height = 64
         stream.pix_fmt = "yuv420p"
+        container.start_encoding()  # a film of no frames has a header too
         for _ in range(num_frames):
             frame = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), format="rgb24")
             container.mux(stream.encode(frame))
@@ -130,7 +131,8 @@ def odd_film(path: Path, num_frames: int) -> Path:
         (["FILM", "--steps", "x", "--weights", "none.pth"], "there are no weights at none.pth"),
         (["TEXT", "--steps", "x"], "cannot be opened as a video"),
         (["EMPTY", "--steps", "x"], "cannot be opened as a video"),
-        (["NOTHING", "--steps", "x"], "no"),
+        (["NOTHING", "--steps", "x"], "nothing.mp4 has no video stream"),
+        (["STILL", "--steps", "x"], "still.mkv cannot be opened as a video"),
     ],
 )
 def test_mistakes_are_named(
@@ -140,7 +142,7 @@ def test_mistakes_are_named(
     (tmp_path / "empty.mp4").write_bytes(b"")
     places = {
         "FILM": film, "FOLDER": tmp_path, "TEXT": tmp_path / "text.mp4", "EMPTY": tmp_path / "empty.mp4",
-        "NOTHING": odd_film(tmp_path / "nothing.mp4", 0),
+        "NOTHING": odd_film(tmp_path / "nothing.mp4", 0), "STILL": odd_film(tmp_path / "still.mkv", 0),
     }  # fmt: skip
     named = [str(places.get(word, word)) for word in arguments]
     assert main(["ground", *named, "--store", trained.store]) == 1

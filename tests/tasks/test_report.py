@@ -3,6 +3,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from flows.cli import main
 from storage import Store
@@ -42,9 +43,13 @@ def test_a_page_shows_the_corpus_and_its_films_and_escapes_what_it_shows(tmp_pat
     assert reasons_to_run(job, REPORT) == ()
 
 
-def test_questions_can_be_asked_as_they_are_printed(tmp_path: Path) -> None:
-    Store(tmp_path / "store").table("votes").snapshot()
-    (tmp_path / "store").mkdir()
-    for command in commands(str(tmp_path / "store")):
+def test_questions_can_be_asked_as_they_are_printed(
+    trained: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    *asked, last = commands(Store(trained.store))
+    assert [command.split()[1] for command in asked] == ["sql", "sql", "sql", "ground"]
+    for command in asked:
         program, *arguments = shlex.split(command)
         assert program == "vina" and main(arguments) == 0
+    assert (tmp_path / "film.html").is_file() and last == f"vina explore --store {trained.store}"
