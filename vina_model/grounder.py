@@ -8,13 +8,13 @@ Grounder.from_checkpoint("vina.pt").ground(features, steps, narrations)
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.types import FileLike
 
 from vina_model.alignment import Alignment, precise
 from vina_model.batch import Batch, Texts
@@ -73,7 +73,7 @@ class Grounder:
     """The training's."""
 
     @classmethod
-    def from_checkpoint(cls, path: str | Path, device: str = "cpu") -> "Grounder":
+    def from_checkpoint(cls, path: FileLike, device: str = "cpu") -> "Grounder":
         """A model's file, or a checkpoint of its training; no code in it is run."""
         try:
             saved = torch.load(path, map_location="cpu", weights_only=True)
