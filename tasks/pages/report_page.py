@@ -22,6 +22,8 @@ from tasks.pages.rendering import grid_of, render
 from tasks.pages.video_view import VideoView, view_of, with_film
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
+SMALL_MB = 16
+"""Films up to this size are part of the report: there may be three."""
 PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
@@ -53,7 +55,11 @@ def commands(store: Store) -> list[str]:
     return [*asked, *films, f"vina explore --store {own}"]
 
 
-def report_page(store: Store, job: Job, show_film: ShowFilm = with_film, **context: Any) -> str:
+def _small_film(view: VideoView, uri: str | None) -> VideoView:
+    return with_film(view, uri, SMALL_MB)
+
+
+def report_page(store: Store, job: Job, show_film: ShowFilm = _small_film, **context: Any) -> str:
     """The whole page; `show_film` says where its example videos' films are."""
     trainings = trainings_of(store, job.training)
     students = [name for name, method in trainings.items() if method == "vina"]

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -111,7 +111,7 @@ def view_of(grounded: Grounded, store: Store | None) -> VideoView:
     with Catalogue(store) as catalogue:
         truth = _truth(catalogue, subject.video_id, article)
         rounds = _rounds(catalogue, subject.video_id, article, grounded.model.name)
-    return VideoView(**vars(view) | {"truth": truth, "rounds": rounds})
+    return replace(view, truth=truth, rounds=rounds)
 
 
 def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None = None) -> list[HeatMap]:
@@ -149,7 +149,7 @@ def _rounds(catalogue: Catalogue, video_id: str, article: Article, training: str
     return found
 
 
-def with_film(view: VideoView, uri: str | None) -> VideoView:
+def with_film(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_MB) -> VideoView:
     """The film within the page, or where it is, if it is large."""
     if uri is None:
         return view
@@ -157,13 +157,16 @@ def with_film(view: VideoView, uri: str | None) -> VideoView:
     try:
         with TemporaryDirectory() as folder:
             path = local_film(uri, Path(folder))
-            if path.stat().st_size <= EMBEDDED_MB << 20:
+            size_mb = path.stat().st_size / (1 << 20)
+            if size_mb <= limit_mb:
                 film = Film(kind, data=base64.b64encode(path.read_bytes()).decode())
+            elif path == Path(uri):
+                film = Film(kind, address=path.resolve().as_uri())
             else:
-                film = Film(kind, address=Path(uri).resolve().as_uri() if path == Path(uri) else uri)
+                return replace(view, no_film=f"it has {size_mb:,.0f} MB, too many for a page, and is at {uri}")
     except (OSError, ValueError) as error:
-        return VideoView(**vars(view) | {"no_film": f"the film cannot be read: {error}"})
-    return VideoView(**vars(view) | {"film": film})
+        return replace(view, no_film=f"the film cannot be read: {error}")
+    return replace(view, film=film)
 
 
 def served_film(view: VideoView, uri: str | None) -> VideoView:
@@ -171,4 +174,4 @@ def served_film(view: VideoView, uri: str | None) -> VideoView:
     if uri is None:
         return view
     kind = KINDS.get(Path(uri).suffix.lower(), "video/mp4")
-    return VideoView(**vars(view) | {"film": Film(kind, address=f"/film?id={quote(view.name, safe='')}")})
+    return replace(view, film=Film(kind, address=f"/film?id={quote(view.name, safe='')}"))

@@ -9,7 +9,7 @@ from flows.cli import main
 from storage import Store
 from tasks.importers.sources import import_corpus
 from tasks.job import Job
-from tasks.pages.report_page import commands
+from tasks.pages.report_page import commands, report_page
 from tasks.report import REPORT, address_of_report, write_report
 from tasks.run_record import record_run
 from tasks.spread import here
@@ -53,3 +53,14 @@ def test_questions_can_be_asked_as_they_are_printed(
         program, *arguments = shlex.split(command)
         assert program == "vina" and main(arguments) == 0
     assert (tmp_path / "film.html").is_file() and last == f"vina explore --store {trained.store}"
+
+
+def test_ablations_are_tables(tmp_path: Path) -> None:
+    job = Job(str(tmp_path / "store"), "run-1")
+    table = Store(job.store).table("ablations")
+    row = {"settings": "ab12", "row": 0, "variant": "without narrations", "measure": "R@1", "training": "vina@1",
+           "seed": 0, "value": 31.25, "paper": 33.5}  # fmt: skip
+    rows = pa.Table.from_pylist([row, row | {"seed": 1, "value": 33.25}], schema=table.schema.files)
+    table.commit(rows, {"ablation": "components"}, "all", fingerprint="f", run_id="run-1")
+    page = report_page(Store(job.store), job)
+    assert "components (ab12)" in page and "without narrations" in page and ">32.25<" in page and ">33.5<" in page

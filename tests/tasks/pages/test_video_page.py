@@ -1,5 +1,6 @@
 """The page for one video, in a real browser."""
 
+import base64
 import io
 import json
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tasks.grounding.files import as_chapters
 from tasks.grounding.grounding import Grounded, Question, ground
 from tasks.job import Job
 from tasks.pages.video_page import video_page
+from tasks.pages.video_view import Film, view_of, with_film
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
 from tests.trained_store import films
 
@@ -190,3 +192,16 @@ def test_a_film_that_cannot_be_played_is_said_so(
     (tmp_path / "page.html").write_text(video_page(broken, None))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
         expect(page.locator(".no-film")).to_be_visible()
+
+
+def test_large_films_are_looked_for_where_they_are(grounded: Grounded, s3_uri: str) -> None:
+    view = view_of(grounded, None)
+    film = str(grounded.subject.film)
+    assert with_film(view, film).film == Film("video/mp4", data=base64.b64encode(Path(film).read_bytes()).decode())
+    assert with_film(view, film, 0).film == Film("video/mp4", address=Path(film).resolve().as_uri())
+    copied = Store(s3_uri).objects.upload("videos/film.mp4", Path(film))
+    assert with_film(view, copied).film == with_film(view, film).film
+    far = with_film(view, copied, 0)
+    assert far.film is None and "too many for a page" in far.no_film and copied in far.no_film
+    gone = with_film(view, copied + "x")
+    assert gone.film is None and "cannot be read" in gone.no_film
