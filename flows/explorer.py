@@ -22,9 +22,17 @@ from storage.catalogue import Catalogue
 from tasks.grounding.subject import local_film
 from tasks.pages import explorer_pages
 from tasks.pages.rendering import render
+from tasks.pages.video_view import KINDS
 
 LOG = logging.getLogger("vina.explore")
 LOCAL = ["127.0.0.1", "localhost", "[::1]"]
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self' data: 'unsafe-inline'; frame-ancestors 'none'; object-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+"""Beside what each page forbids itself."""
 
 
 def make_app(store: Store, names: list[str]) -> FastAPI:
@@ -34,11 +42,11 @@ def make_app(store: Store, names: list[str]) -> FastAPI:
     films = _Films(store)
 
     @app.middleware("http")
-    async def add_headers(request: Request, call_next: Any) -> Response:
+    async def guard(request: Request, call_next: Any) -> Response:
+        if request.url.path != "/" and request.headers.get("Sec-Fetch-Site") == "cross-site":
+            return Response("a page of another site asks: begin at /", 403)
         response: Response = await call_next(request)
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["X-Frame-Options"] = "DENY"
-        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers.update(HEADERS)
         return response
 
     @app.exception_handler(ValueError)
@@ -64,7 +72,8 @@ def make_app(store: Store, names: list[str]) -> FastAPI:
 
     @app.get("/film")
     def film(id: str) -> Response:
-        return FileResponse(films.path(id))
+        path = films.path(id)
+        return FileResponse(path, media_type=KINDS[path.suffix.lower()])
 
     @app.get("/sql", response_class=HTMLResponse)
     def sql(query: str = "") -> str:
@@ -84,8 +93,8 @@ class _Films:
     def path(self, video_id: str) -> Path:
         """Only what the table `videos` names is given out; a ValueError if that is no file."""
         uri = explorer_pages.film_of(self._store, video_id)
-        if uri is None:
-            raise ValueError(f"video {video_id!r} has no file")
+        if uri is None or Path(uri).suffix.lower() not in KINDS:
+            raise ValueError(f"video {video_id!r} has no film that a browser plays")
         with self._lock:
             if uri not in self._copies:
                 own = Path(self._folder.name) / str(len(self._copies))
@@ -104,8 +113,9 @@ def serve(store: Store, host: str, port: int) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
-            raise ValueError(f"{host}, port {port} cannot be listened on: {error.strerror} (--port N)") from error
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise ValueError(f"{host}, port {port} cannot be listened on: {why} (--port N)") from error
     with Catalogue(store):  # what is wrong with the store is said now, not in the browser
         pass
     names = [*LOCAL, *([] if is_local(host) else [host] if host not in ("0.0.0.0", "::") else ["*"])]

@@ -291,6 +291,14 @@ _ALL = (
         _end("end of the detected segment; none if the protocol asks for a second", optional=True),
         Column("score", FLOAT, "confidence, higher is surer"),
     ), ("training", "protocol", "method"), key="video_id"),
+    TableSchema("models", 1, "models that can be used on their own: objects/models/TRAINING.pt", (
+        _TRAINING,
+        Column("tan", STRING, "NAME@HASH of the TAN* whose labels it was burnt in with"),
+        Column("settings", STRING, "hash of the training's settings, which its name has too, beside that of its data"),
+        _BACKBONE,
+        Column("is_calibrated", BOOL, "whether it says that a step is not shown"),
+        Column("made_at", TIME, "when", "UTC"),
+    ), ("training",)),
     TableSchema("presences", 1, "is a step shown at all? what a model says of held-out videos, beside the truth", (
         _TRAINING,
         Column("method", STRING, "the model, and whether it heard the narrations: vina, vina with narrations"),

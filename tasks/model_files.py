@@ -1,34 +1,67 @@
 """Models for use, apart from their training: one small file each, `objects/models/TRAINING.pt`, that needs no store."""
 
+import json
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
 import torch
 
-from storage import MissingFileError, Store
-from storage.catalogue import Catalogue
+from storage import MissingFileError, Store, fingerprint
 from tasks.demo_world.files import BACKBONE as DEMO
 from tasks.importers.demo_corpus import seed_in
 from tasks.training import checkpoints
+from tasks.training.curriculum import mark_of
+from tasks.training.settings import TrainingSettings
 from vina_model.grounder import Grounder
 from vina_model.presence import Presence
 
 
-def write_model(store: Store, training: str, backbone: str, presence: Mapping[str, Presence]) -> str:
-    """The student of a training, with how its features are made and its calibration; returns the file's address."""
+def write_model(
+    store: Store,
+    run_id: str,
+    training: str,
+    tan: str,
+    settings: TrainingSettings,
+    presence: Mapping[str, Presence] = MappingProxyType({}),
+) -> None:
+    """The student of a training, with how its features are made and its calibration: a file, and a row of `models`."""
     state = checkpoints.load(store, training, "last")
     if state is None:
         raise ValueError(f"{training} has no checkpoint: train it with the stage `rounds`")
+    backbone = settings.backbone
     model = replace(
         Grounder.of(state), name=training, backbone=backbone, made_with=_made_with(store, backbone), presence=presence
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         torch.save(model.saved(), path)
-        return store.objects.upload(key(training), path)
+        store.objects.upload(key(training), path)
+    row = {
+        "tan": tan, "settings": mark_of(settings), "backbone": backbone, "is_calibrated": bool(presence),
+        "made_at": datetime.now(UTC),
+    }  # fmt: skip
+    table = store.table("models")
+    rows = pa.Table.from_pylist([row], schema=table.schema.files)
+    mark = fingerprint({name: str(value) for name, value in row.items()}, {}, "1")
+    table.commit(rows, {"training": training}, "model", fingerprint=mark, run_id=run_id)
+
+
+def is_calibrated(store: Store, training: str) -> bool:
+    """Whether a training's model says that a step is not shown."""
+    return any(row["is_calibrated"] for row in models_in(store) if row["training"] == training)
+
+
+def models_in(store: Store) -> list[dict[str, Any]]:
+    """The rows of `models`, the newest first."""
+    snapshot = store.table("models").snapshot()
+    rows = snapshot.read().to_pylist() if snapshot.shards else []
+    return sorted(rows, key=lambda row: row["made_at"], reverse=True)
 
 
 def read_model(store: Store, training: str, device: str) -> Grounder:
@@ -38,49 +71,47 @@ def read_model(store: Store, training: str, device: str) -> Grounder:
         try:
             store.objects.download(key(training), path)
         except MissingFileError:
-            raise ValueError(f"{training} has no model yet: `vina run --stages evaluation` makes it") from None
+            raise ValueError(f"{training} has no model yet: `vina run --stages rounds` makes it") from None
         return Grounder.from_checkpoint(path, device)
 
 
-def find_model(store: Store, run: str | None = None) -> str:
-    """The training whose model a run stands for (a training's own name is taken as it is); of the newest run without.
+def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
+    """The row of `models` that a run stands for, or a training's name; of the newest that there is without.
 
-    A run that found its training done stands for the last one before it that had the same settings.
+    A run stands for what it made itself; if it found its training done, for the newest of its settings at that time.
     """
-    made = {name.removeprefix("models/").removesuffix(".pt") for name in store.objects.keys("models/")}
-    if run is not None and "@" in run:
-        return _made(run, made)
-    with Catalogue(store) as catalogue:
-        runs = catalogue.query(_RUNS).to_pylist()
-        logged = catalogue.query(_LOGGED).to_pylist()
-    asked = [row for row in runs if row["training"] and run in (None, row["run_id"])]
-    settings = {row["run_id"]: row["training"] for row in runs}
-    for row in asked:
-        own = [log["training"] for log in logged if log["run_id"] == row["run_id"]]
-        before = [log for log in logged if log["logged_at"] <= row["started_at"]]
-        alike = [log["training"] for log in before if settings.get(log["run_id"]) == row["training"]]
-        if found := next((name for name in (*own, *alike) if name in made), None):
-            return found
-    if run is None:
+    made = models_in(store)
+    if not made:
         raise ValueError(
             f"the store at {store.uri} has no trained model: make one with `vina run`, or name --checkpoint FILE"
         )
-    if not asked:
+    if run is None:
+        return made[0]
+    listed = ", ".join(row["training"] for row in made)
+    if "@" in run:
+        named = [row for row in made if row["training"] == run]
+        if not named:
+            raise ValueError(f"there is no model {run}; the models there are: {listed}")
+        return named[0]
+    snapshot = store.table("runs").snapshot().where(run_id=run)
+    if not snapshot.shards:
         raise ValueError(f"there is no checkpoint file {run}, and no run of that id: `vina status` lists the runs")
-    raise ValueError(f"run {run} has no model of its own; the models there are: {', '.join(sorted(made)) or 'none'}")
+    (record,) = snapshot.read(["configuration", "finished_at"]).to_pylist()
+    settings = _mark_in(json.loads(record["configuration"]))
+    own = [row for row in made if row["_written_by"] == run]
+    alike = [row for row in made if row["settings"] == settings]
+    before = [row for row in alike if record["finished_at"] is None or row["made_at"] <= record["finished_at"]]
+    if not (found := [*own, *before, *alike]):
+        raise ValueError(f"run {run} has no model of its own; the models there are: {listed}")
+    return found[0]
 
 
-_RUNS = """
-    SELECT run_id, configuration ->> '$.training' AS training, started_at FROM runs ORDER BY started_at DESC"""
-_LOGGED = """
-    SELECT _written_by AS run_id, training, max(logged_at) AS logged_at FROM training_log WHERE stage = 'vina'
-    GROUP BY ALL ORDER BY max(logged_at) DESC"""
-
-
-def _made(training: str, made: Collection[str]) -> str:
-    if training not in made:
-        raise ValueError(f"there is no model {training}; the models there are: {', '.join(sorted(made)) or 'none'}")
-    return training
+def _mark_in(configuration: Mapping[str, Any]) -> str:
+    """That of a run's training settings; nothing if it has none, or such as are not known any more."""
+    try:
+        return mark_of(TrainingSettings(**configuration["training"]))
+    except (KeyError, TypeError):
+        return ""
 
 
 def key(training: str) -> str:

@@ -72,10 +72,13 @@ def job_of_run(store: Store, run_id: str) -> Job:
     found = json.loads(rows[0]["configuration"]) if rows else {}
     if not {"features", "pairing", "training"} <= found.keys():
         raise ValueError(f"there is no run {run_id!r} of the pipeline: `vina status` lists the runs")
-    return Job(
-        store.uri, run_id, found.get("corpus"), FeatureSettings(**found["features"]),
-        PairingSettings(**found["pairing"]), TrainingSettings(**found["training"]),
-    )  # fmt: skip
+    try:
+        return Job(
+            store.uri, run_id, found.get("corpus"), FeatureSettings(**found["features"]),
+            PairingSettings(**found["pairing"]), TrainingSettings(**found["training"]),
+        )  # fmt: skip
+    except TypeError as error:
+        raise ValueError(f"run {run_id} is of another version, whose settings are not known here: {error}") from error
 
 
 def code_version() -> str:

@@ -59,4 +59,4 @@ def copy_of(job: Job, folder: Path) -> Job:
 def films(store: Store) -> dict[str, Path]:
     """The files of the films, by id."""
     rows = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
-    return {row["video_id"]: Path(row["uri"]) for row in rows if row["uri"]}
+    return {row["video_id"]: Path(row["uri"]) for row in rows if (row["uri"] or "").endswith(".mp4")}

@@ -22,7 +22,7 @@ def add_commands(add: Add) -> None:
         "find the steps of an article in a video, and say which are not shown",
         'vina ground film.mp4 --steps "Chop the onion; Fry it" --narrations film.srt --output film.html',
     )
-    ground.add_argument("video", metavar="VIDEO", help="a video file, or the id of an imported video")
+    ground.add_argument("video", nargs="?", metavar="VIDEO", help="a video file, or the id of an imported video")
     what = ground.add_mutually_exclusive_group()
     what.add_argument(
         "--article", type=Path, metavar="FILE", help="steps in a text file, one a line, or JSON with title and steps"
@@ -59,6 +59,8 @@ def _ground(options: argparse.Namespace) -> int:
     from tasks.grounding.grounding import Question, ground
     from tasks.progress import listening
 
+    if options.video is None:
+        raise ValueError("name a video: a file, or the id of an imported one (--help)")
     known = [*files.FORMATS, ".html"]
     for path in options.output:
         if path.suffix.lower() not in known:

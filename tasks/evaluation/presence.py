@@ -8,8 +8,8 @@ test videos; and each half of the validation videos by the weights of the other 
 
 import hashlib
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from torch import Tensor
 from storage import Store
 from tasks.evaluation.methods import WITH, Answer, Method, shown_spans
 from tasks.evaluation.questions import Question
+from tasks.training.teachers import Pair
 from vina_model.grounder import SILENT, TOLD
 from vina_model.metrics import step_presence
 from vina_model.metrics.bootstrap import estimate
@@ -31,6 +32,8 @@ VERSION = f"1, {step_presence.VERSION}"
 PEAK = ", plain peak"
 """What the presence is held against."""
 WAYS = {"": SILENT, WITH: TOLD}
+PART = "\x1f"
+"""Between an article's name and what names a part of it."""
 LOG = logging.getLogger("vina.evaluation")
 
 
@@ -46,25 +49,43 @@ class Judged:
         """Which of them are annotated."""
         return torch.tensor([row["is_shown"] for row in self.rows])
 
+    @property
+    def half_N(self) -> Tensor:
+        """Which of two halves of all videos each belongs to."""
+        return torch.tensor([_half(row["video_id"]) for row in self.rows], dtype=torch.bool)
+
+    def where(self, chosen_N: Tensor) -> "Judged":
+        """Some of them."""
+        rows = [row for row, chosen in zip(self.rows, chosen_N.tolist(), strict=True) if chosen]
+        return Judged(rows, self.evidence_NE[chosen_N])
+
+    def __add__(self, other: "Judged") -> "Judged":
+        return Judged([*self.rows, *other.rows], torch.cat([self.evidence_NE, other.evidence_NE]))
+
 
 def calibrate(store: Store, method: Method, question: Question) -> dict[str, tuple[Presence, pa.Table]]:
     """For each way the method's name goes on: the weights, and rows of `presences`; nothing where too little is known.
 
-    Videos without a single annotated step say nothing, nor do those of splits that are held back.
+    Videos without a single annotated step say nothing, nor do those of splits that are held back. People ask for other
+    lists than whole articles, so weights are fitted on parts of them, too.
     """
+    annotated = _Annotated.read(store)
+    asked = replace(question, pairs=[pair for pair in question.pairs if pair in annotated.splits])
+    base = {pair for pair in asked.pairs if annotated.splits[pair].startswith("val")} or set(asked.pairs)
+    parts = _gather(method, _in_parts(asked, sorted(base)), annotated)
     found: dict[str, tuple[Presence, pa.Table]] = {}
-    for way, judged in _gather(store, method, question).items():
-        base_N = torch.tensor([row["split"].startswith("val") for row in judged.rows], dtype=torch.bool)
-        base_N = base_N if bool(base_N.any()) else ~base_N
-        half_N = torch.tensor([_half(row["video_id"]) for row in judged.rows], dtype=torch.bool)
+    for way, judged in _gather(method, asked, annotated).items():
+        base_N = torch.tensor([(row["video_id"], row["task_id"]) in base for row in judged.rows], dtype=torch.bool)
+        learnt = judged.where(base_N) + parts[way]
         try:
-            whole, first, second = (_fit(judged, chosen_N) for chosen_N in (base_N, base_N & half_N, base_N & ~half_N))
+            whole, first, second = (_fit(own) for own in (learnt, *(learnt.where(half) for half in _halves(learnt))))
         except ValueError as error:
             LOG.warning("presence is not calibrated: %s", error)
             continue
+        in_first_N, in_second_N = _halves(judged)
         chances_N = whole(judged.evidence_NE)
-        chances_N = torch.where(base_N & half_N, second(judged.evidence_NE), chances_N)
-        chances_N = torch.where(base_N & ~half_N, first(judged.evidence_NE), chances_N)
+        chances_N = torch.where(base_N & in_first_N, second(judged.evidence_NE), chances_N)
+        chances_N = torch.where(base_N & in_second_N, first(judged.evidence_NE), chances_N)
         rows = [row | {"presence": chance} for row, chance in zip(judged.rows, chances_N.tolist(), strict=True)]
         found[way] = whole, pa.Table.from_pylist(rows, schema=store.table("presences").schema.files)
     return found
@@ -91,29 +112,61 @@ def measured(rows: pa.Table, name: str, seed: int | None) -> list[dict[str, Any]
     return metrics
 
 
-def _gather(store: Store, method: Method, question: Question) -> dict[str, Judged]:
-    shown = shown_spans(store, BENCHMARK)
-    annotated = {(video, article) for (video, article, _), spans in shown.items() if spans}
-    splits = _splits(store)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    evidence: dict[str, list[Tensor]] = {}
+@dataclass(frozen=True)
+class _Annotated:
+    """Which steps are shown in which video, and the split of each pair of a video and an article."""
+
+    shown: Mapping[tuple[str, str | None, int], list[tuple[float, float]]]
+    splits: Mapping[Pair, str]
+
+    @classmethod
+    def read(cls, store: Store) -> "_Annotated":
+        shown = shown_spans(store, BENCHMARK)
+        rows = store.table("annotations").snapshot().where(benchmark=BENCHMARK).read(["video_id", "split"])
+        splits = dict(zip(rows["video_id"].to_pylist(), rows["split"].to_pylist(), strict=True))
+        pairs = {(video, article) for (video, article, _), spans in shown.items() if spans and article is not None}
+        return cls(shown, {(video, article): splits[video] for video, article in pairs})
+
+
+def _in_parts(question: Question, pairs: Sequence[Pair]) -> Question:
+    """Of each pair some of the steps alone: one of them twice, two or three, and any number."""
+    steps: dict[str, list[str]] = {}
+    labels: dict[str, list[int]] = {}
+    asked = []
+    for video, article in pairs:
+        rng = np.random.default_rng(list(hashlib.sha256(f"{video}{PART}{article}".encode()).digest()))
+        whole = len(question.labels[article])
+        for number, size in enumerate((1, 1, int(rng.integers(2, 4)), int(rng.integers(1, whole + 1)))):
+            name = f"{article}{PART}{video}{PART}{number}"
+            places = sorted(rng.choice(whole, min(size, whole), replace=False).tolist())
+            steps[name] = [question.corpus.steps[article][place] for place in places]
+            labels[name] = [question.labels[article][place] for place in places]
+            asked.append((video, name))
+    return Question(question.benchmark, asked, question.corpus.with_steps(steps), labels)
+
+
+def _gather(method: Method, question: Question, annotated: _Annotated) -> dict[str, Judged]:
+    """What a method finds in the annotated videos, by what its name goes on with."""
+    found: dict[str, list[Judged]] = {}
     for answer in method.answer(question):
-        places = [place for place, pair in enumerate(answer.pairs) if pair in annotated]
         for way in (way for way in WAYS if way in answer.ways):
             own_BSE = _evidence(answer, answer.ways[way], question.labels)
-            for place in places:
-                video, article = answer.pairs[place]
-                labels = question.labels[article]
-                peaks = own_BSE[place, : len(labels), EVIDENCE.index("peak")].tolist()
-                evidence.setdefault(way, []).append(own_BSE[place, : len(labels)])
-                rows.setdefault(way, []).extend(
+            for (video, name), evidence_SE in zip(answer.pairs, own_BSE, strict=True):
+                labels, article = question.labels[name], name.partition(PART)[0]
+                evidence_SE = evidence_SE[: len(labels)]
+                rows = [
                     {
-                        "video_id": video, "task_id": article, "label": label, "split": splits[video], "peak": peak,
-                        "is_shown": bool(shown.get((video, article, label))),
+                        "video_id": video, "task_id": article, "label": label, "peak": peak,
+                        "split": annotated.splits[video, article],
+                        "is_shown": bool(annotated.shown.get((video, article, label))),
                     }
-                    for label, peak in zip(labels, peaks, strict=True)
-                )  # fmt: skip
-    return {way: Judged(own, torch.cat(evidence[way])) for way, own in rows.items()}
+                    for label, peak in zip(labels, evidence_SE[:, EVIDENCE.index("peak")].tolist(), strict=True)
+                ]  # fmt: skip
+                found.setdefault(way, []).append(Judged(rows, evidence_SE))
+    return {
+        way: Judged([row for own in parts for row in own.rows], torch.cat([own.evidence_NE for own in parts]))
+        for way, parts in found.items()
+    }
 
 
 def _evidence(answer: Answer, scores_BST: Tensor, labels: Mapping[str, list[int]]) -> Tensor:
@@ -122,13 +175,12 @@ def _evidence(answer: Answer, scores_BST: Tensor, labels: Mapping[str, list[int]
     return evidence_of(scores_BST, answer.seconds_BT, steps_BS).cpu()
 
 
-def _splits(store: Store) -> dict[str, str]:
-    rows = store.table("annotations").snapshot().where(benchmark=BENCHMARK).read(["video_id", "split"])
-    return dict(zip(rows["video_id"].to_pylist(), rows["split"].to_pylist(), strict=True))
+def _fit(judged: Judged) -> Presence:
+    return Presence.fit(judged.evidence_NE, judged.shown_N)
 
 
-def _fit(judged: Judged, chosen_N: Tensor) -> Presence:
-    return Presence.fit(judged.evidence_NE[chosen_N], judged.shown_N[chosen_N])
+def _halves(judged: Judged) -> tuple[Tensor, Tensor]:
+    return judged.half_N, ~judged.half_N
 
 
 def _half(video_id: str) -> bool:

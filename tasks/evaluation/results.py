@@ -12,6 +12,7 @@ from tasks.evaluation.methods import RULES, WITH
 from tasks.evaluation.protocols import SOURCES
 from tasks.evaluation.questions import BENCHMARKS
 from tasks.evaluation.text_methods import SENTENCES
+from tasks.model_files import find_model
 from tasks.pairing.settings import MPNET
 from tasks.training.corpus import corpus_of
 from tasks.training.curriculum import name_trainings
@@ -65,7 +66,7 @@ class Results:
 def read_results(store: Store, run_id: str | None = None) -> Results:
     """Of the newest run that measured something, or of one by its id; all seeds of its settings together."""
     found = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
-    trainings = trainings_of(store, found[1]) if found else {}
+    trainings = trainings_of(store, found[1], found[0]) if found else {}
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"""
             WITH chosen AS (SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
@@ -128,7 +129,13 @@ def student_of(store: Store, run: str) -> str:
     """The student of a run; a training's own name is taken as it is."""
     if "@" in run:
         return run
-    settings = settings_of_run(store, run)
+    return own_student(store, settings_of_run(store, run), run)
+
+
+def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
+    """The student of a run of these settings: the one it had, or would have now."""
+    if recorded := _recorded(store, run_id):
+        return str(recorded["training"])
     return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
 
 
@@ -145,8 +152,11 @@ def _runs(store: Store, which: str) -> list[tuple[str, TrainingSettings]]:
     return [(run_id, TrainingSettings(**training)) for run_id, training in found if training]
 
 
-def trainings_of(store: Store, settings: TrainingSettings) -> dict[str, str]:
-    """The trainings of these settings, of all seeds that were measured, and the method that each is."""
+def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
+    """The trainings of these settings, of all seeds that were measured, and the method that each is.
+
+    A training is named by its data, too: that of a run is the one it had, whatever has been imported since.
+    """
     with Catalogue(store) as catalogue:
         seeds = catalogue.query("SELECT DISTINCT seed FROM metrics WHERE seed IS NOT NULL")["seed"].to_pylist()
     corpus = corpus_of(store, settings.backbone, settings.selection)
@@ -158,7 +168,21 @@ def trainings_of(store: Store, settings: TrainingSettings) -> dict[str, str]:
             names[tan] = "tan-pe-lc" if positions else "tan-lc"
             if positions == settings.tan_text_positions:
                 names[student] = "vina"
+    recorded = _recorded(store, run_id) if run_id else None
+    if recorded and recorded["training"] not in names:
+        for name in name_trainings(settings, corpus):
+            del names[name]
+        tan = "tan-pe-lc" if settings.tan_text_positions else "tan-lc"
+        names |= {recorded["tan"]: tan, recorded["training"]: "vina"}
     return names
+
+
+def _recorded(store: Store, run_id: str) -> dict[str, Any] | None:
+    """The row of `models` that a run stands for, if it has one."""
+    try:
+        return find_model(store, run_id)
+    except ValueError:
+        return None
 
 
 def _missing(store: Store, rows: Sequence[dict[str, Any]], run: tuple[str, TrainingSettings] | None) -> Iterator[str]:

@@ -25,14 +25,15 @@ from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
 from tasks.job import Job
-from tasks.model_files import write_model
+from tasks.model_files import is_calibrated, write_model
 from tasks.progress import say
 from tasks.spread import Part, Spread, here
 from tasks.stage import Ingredients, Stage, versions
 from tasks.training.corpus import Corpus, corpus_of
-from tasks.training.curriculum import Curriculum, NothingToTrain
+from tasks.training.curriculum import Curriculum, NothingToTrain, name_trainings
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import ingredients as ingredients_of_training
 
 CODE_VERSION = "2"
@@ -61,7 +62,7 @@ def measure(job: Job, part: Part) -> None:
         say(LOG, number / len(methods), f"measuring {method.name}")
         evaluation.measure(method)
         if method.name == "vina":
-            evaluation.calibrate(method)
+            evaluation.calibrate(method, job.training)
 
 
 def ingredients(job: Job) -> Ingredients:
@@ -155,13 +156,13 @@ class Evaluation:
             table.commit(found, partition, method.name, fingerprint=mark, run_id=self.run_id, force=self.force)
         return bool(rows)
 
-    def calibrate(self, method: Method) -> None:
+    def calibrate(self, method: Method, settings: TrainingSettings) -> None:
         """A student's answer to whether a step is shown at all; then the model's file is complete."""
         table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": presence.BENCHMARK}
         version = self._version(presence.BENCHMARK)
         mark = fingerprint({"presence": presence.VERSION}, {"method": self._mark(method, version)}, CODE_VERSION)
         name = f"{method.name}, presence"
-        if table.has(partition, name, mark) and not self.force:
+        if table.has(partition, name, mark) and is_calibrated(self.store, method.training) and not self.force:
             return
         found = {}
         if presence.BENCHMARK in self.benchmarks:
@@ -172,8 +173,9 @@ class Evaluation:
             told = {"fingerprint": mark, "run_id": self.run_id, "force": self.force}
             self.store.table("presences").commit(judged, place, "all", **told)
             rows += presence.measured(judged, method.name + way, method.seed)
-        weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
-        write_model(self.store, method.training, method.corpus.backbone, weights)
+        if weights := {presence.WAYS[way]: own for way, (own, _) in found.items()}:
+            tan = next(iter(name_trainings(settings, method.corpus)))
+            write_model(self.store, self.run_id, method.training, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
             table.commit(numbers, partition, name, fingerprint=mark, run_id=self.run_id, force=self.force)

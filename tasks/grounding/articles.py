@@ -49,10 +49,10 @@ def _from_json(text: str, path: Path) -> tuple[str, list[Any]]:
     except ValueError as error:
         raise ValueError(f"the article {path} is no JSON: {error}") from error
     about = found if isinstance(found, dict) else {"steps": found}
-    title, steps = about.get("title", ""), about.get("steps")
+    title, steps = about.get("title") or "", about.get("steps")
     if not isinstance(steps, list):
         raise ValueError(f"the article {path} has no list of steps: {EXPECTED} is expected")
-    return str(title), [step.get("headline", "") if isinstance(step, dict) else step for step in steps]
+    return str(title), [step.get("headline", step) if isinstance(step, dict) else step for step in steps]
 
 
 def _from_lines(text: str) -> tuple[str, list[str]]:

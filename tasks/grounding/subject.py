@@ -50,9 +50,10 @@ def look_at(
 ) -> Subject:
     """A file if there is one of that name, else the store's video of that id; a ValueError says what is missing."""
     said = read_narrations(narrations) if narrations else None
-    if Path(video).exists() or Path(video).suffix.lower() in MEDIA:
-        vectors = features_of(Path(video), model, store, weights, device)
-        video_id = _id_of(store, Path(video)) if store else None
+    if video.startswith("s3://") or Path(video).exists() or Path(video).suffix.lower() in MEDIA:
+        with tempfile.TemporaryDirectory() as folder:
+            vectors = features_of(local_film(video, Path(folder)), model, store, weights, device)
+        video_id = _id_of(store, video) if store else None
         if said is None and store is not None and video_id is not None:
             said = said_in(store, video_id)
         return Subject(Path(video).stem, video_id, video, vectors, said or [])
@@ -148,10 +149,11 @@ def _known_weights(store: Store | None, sha256: str) -> str | None:
     return next((path for path in paths if Path(path).is_file()), None)
 
 
-def _id_of(store: Store, path: Path) -> str | None:
+def _id_of(store: Store, film: str) -> str | None:
     """The id of an imported film, by its file."""
+    uri = film if film.startswith("s3://") else str(Path(film).resolve())
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(str(path.resolve()))} LIMIT 1")
+        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(uri)} LIMIT 1")
     return next(iter(rows["video_id"].to_pylist()), None)
 
 

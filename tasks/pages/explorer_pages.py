@@ -1,7 +1,9 @@
 """The pages of `vina explore`: runs, videos, one video, and SQL. Each is made anew when it is asked for."""
 
+import threading
 import time
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +28,9 @@ VIDEOS_PER_PAGE = 50
 ROWS_SHOWN = 1_000
 LONGEST_CELL = 300
 QUERY_S = 30.0
+QUERY_MEMORY = "2GB"
+_asking = threading.Lock()
+"""One query of the box at a time."""
 TEACHERS = {"SV": "direct", "SNV": "indirect", "F": "fused", "NV": "narrations"}
 
 
@@ -48,9 +53,9 @@ def run(store: Store, run_id: str) -> str:
 
 
 def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
-    """Videos that have features, a page at a time, those with annotations first."""
+    """Videos that have features, a page at a time: those with a film first, then by their steps that are found."""
     try:
-        training = find_model(store, run_id or None)
+        training = find_model(store, run_id or None)["training"]
     except ValueError:  # nothing is trained yet: the videos are there all the same
         if run_id:
             raise
@@ -62,8 +67,9 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
                            FROM videos GROUP BY ALL),
                  named AS (SELECT p.video_id, min(a.title) AS title FROM pairs p JOIN articles a USING (article_id)
                            WHERE p.selection IN ('metadata', 'top1') GROUP BY ALL),
-                 graded AS (SELECT video_id, max(recall_percent) AS recall FROM video_recall
-                            WHERE training = {quoted(training)} AND starts_with(method, 'vina') GROUP BY ALL)
+                 graded AS (SELECT video_id, recall_percent AS recall FROM video_recall
+                            WHERE training = {quoted(training)} AND method IN ('vina', 'vina with narrations')
+                            QUALIFY method = max(method) OVER ())
             SELECT s.video_id, n.title, s.seconds, f.has_film, f.split, g.recall, count(*) OVER () AS total
             FROM seen s LEFT JOIN films f USING (video_id) LEFT JOIN named n USING (video_id)
             LEFT JOIN graded g USING (video_id)
@@ -80,7 +86,8 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
 
 def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: str, by: str) -> str:
     """One video: what the run's model says of it, or the matrices of one of its teachers."""
-    model = _model(store.uri, find_model(store, run_id or None))
+    row = find_model(store, run_id or None)
+    model = _model(store.uri, row["training"], row["made_at"])
     seen = FeatureReader(store, model.backbone)
     if video_id not in seen.num_seconds:
         raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
@@ -94,10 +101,15 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
     subject = Subject(video_id, video_id, uri, seen.read(video_id), said)
     found = model.ground(subject.features_TV, article.steps, [sentence.text for sentence in said])
     view = view_of(Grounded(model, subject, article, found), store)
-    matrices: dict[str, npt.NDArray[np.floating]] = dict(found.matrices)
-    if by.isdigit():
+    if not by:
+        view = replace(view, maps=maps_of(found.matrices, matrix or None))
+    elif by in map(str, rounds):
         matrices = _teachers_matrices(store, video_id, article.article_id or "", model.name, int(by))
-    view = replace(view, maps=maps_of(matrices, matrix or None), note=f"matrices of round {by}" if by else "")
+        view = replace(view, maps=maps_of(matrices, matrix or None), note=f"matrices of round {by}")
+    else:
+        raise ValueError(f"no matrices of round {by!r} are kept of video {video_id!r}")
+    if article.article_id not in [row["article_id"] for row in articles]:
+        articles.append({"article_id": article.article_id, "title": article.title})
     return render(
         "explore_video.html", view=served_film(view, uri), articles=articles, runs=runs, rounds=rounds,
         run_id=run_id or "", task=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
@@ -110,7 +122,7 @@ def sql(store: Store, query: str) -> str:
     if query.strip():
         begin = time.monotonic()
         try:
-            with Catalogue(store) as catalogue:
+            with _asking, Catalogue(store, QUERY_MEMORY) as catalogue:
                 rows = catalogue.first_rows(query, ROWS_SHOWN, QUERY_S)
             names, columns = _names(rows.column_names), [_cells(column) for column in rows.columns]
             answer = grid_of([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
@@ -139,7 +151,7 @@ def _cells(column: Any) -> list[Any]:
 
 
 @lru_cache(4)
-def _model(store_uri: str, training: str) -> Grounder:
+def _model(store_uri: str, training: str, made_at: datetime) -> Grounder:
     return read_model(Store(store_uri), training, "cpu")
 
 

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
 from tasks.catalogue import summarise
-from tasks.evaluation.results import COLUMNS, Results, read_results, trainings_of
+from tasks.evaluation.results import COLUMNS, Results, own_student, read_results, trainings_of
 from tasks.grounding.grounding import Question, ground
 from tasks.importers.demo_corpus import CONTACT_SHEET
 from tasks.job import Job
+from tasks.model_files import models_in
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
 from tasks.pages.rendering import grid_of, render
@@ -39,7 +40,7 @@ def newest_run(store: Store) -> str:
     """The newest run of the pipeline that is complete; a ValueError if there is none."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
-            SELECT run_id FROM runs WHERE state = 'completed' AND configuration ->> '$.training' IS NOT NULL
+            SELECT run_id FROM runs WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'report'])
             ORDER BY started_at DESC LIMIT 1""").to_pylist()
     if not rows:
         raise ValueError(f"the store at {store.uri} has no complete run to report on: `vina run` makes one")
@@ -49,9 +50,9 @@ def newest_run(store: Store) -> str:
 def commands(store: Store) -> list[str]:
     """What to ask next: three questions in SQL; a film, if there is one; everything."""
     listed, own = store.table("videos").snapshot(), shlex.quote(store.uri)
-    rows = listed.read(["uri"], where=pc.field("uri").is_valid()).to_pylist() if listed.shards else []
+    rows = listed.read(["video_id"], where=pc.field("uri").is_valid()).to_pylist() if listed.shards else []
     asked = [f'vina sql "{sql}" --store {own}' for sql in QUESTIONS]
-    films = [f"vina ground {shlex.quote(row['uri'])} --output film.html --store {own}" for row in rows[:1]]
+    films = [f"vina ground {shlex.quote(row['video_id'])} --output film.html --store {own}" for row in rows[:1]]
     return [*asked, *films, f"vina explore --store {own}"]
 
 
@@ -61,11 +62,11 @@ def _small_film(view: VideoView, uri: str | None) -> VideoView:
 
 def report_page(store: Store, job: Job, show_film: ShowFilm = _small_film, **context: Any) -> str:
     """The whole page; `show_film` says where its example videos' films are."""
-    trainings = trainings_of(store, job.training)
-    students = [name for name, method in trainings.items() if method == "vina"]
+    trainings = trainings_of(store, job.training, job.run_id)
+    student = own_student(store, job.training, job.run_id)
     with Catalogue(store) as catalogue:
-        found = _Answers(catalogue, list(trainings), students)
-        examples = found.examples()
+        found = _Answers(catalogue, list(trainings), student)
+        examples, made = found.examples(), {row["training"] for row in models_in(store)}
         return render(
             "report.html",
             run=found.run(job.run_id),
@@ -86,7 +87,7 @@ def report_page(store: Store, job: Job, show_film: ShowFilm = _small_film, **con
             presence=grid_of(found.presence()),
             results=_results(read_results(store, job.run_id if found.is_known(job.run_id) else None)),
             ablations=[(name, grid_of(rows)) for name, rows in found.ablations().items()],
-            videos=[_example(store, row, show_film) for row in examples],
+            videos=[_example(store, row, show_film) for row in examples if row["training"] in made],
             settings=grid_of([{"setting": name, "value": str(value)} for name, value in _settings(job).items()]),
             versions=grid_of(_versions()),
             commands=commands(store),
@@ -100,7 +101,7 @@ class _Answers:
 
     catalogue: Catalogue
     trainings: Sequence[str]
-    students: Sequence[str]
+    student: str
 
     def rows(self, sql: str) -> Rows:
         return self.catalogue.query(sql).to_pylist()
@@ -138,7 +139,7 @@ class _Answers:
             FROM training_log WHERE training IN ({_listed(self.trainings)}) GROUP BY ALL ORDER BY ALL""")
 
     def labels(self) -> Rows:
-        chosen = f"training IN ({_listed(self.students)})"
+        chosen = f"training = {quoted(self.student)}"
         return self.rows(f"FROM label_precision WHERE {chosen} ORDER BY training, round") or self.rows(f"""
             SELECT training, round, sum(labels) AS labels, round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent
             FROM label_keep_rate WHERE {chosen} GROUP BY ALL ORDER BY ALL""")
@@ -147,14 +148,14 @@ class _Answers:
         return self.rows(f"""
             SELECT judge, low, sum(said * steps) / sum(steps) AS said, sum(shown * steps) / sum(steps) AS shown,
                    sum(steps) AS steps FROM presence_reliability
-            WHERE training IN ({_listed(self.students)}) AND method = 'vina' AND split = ({_SPLIT.format("presences")})
+            WHERE training = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
             GROUP BY ALL ORDER BY ALL""")
 
     def presence(self) -> Rows:
         return self.rows(f"""
             SELECT method, split, round(max(value) FILTER (metric = 'AUC'), 1) AS auc_percent,
                    round(max(value) FILTER (metric = 'ECE'), 1) AS calibration_error_percent, max(num_videos) AS videos
-            FROM metrics WHERE protocol = 'htstep-presence' AND training IN ({_listed(self.students)})
+            FROM metrics WHERE protocol = 'htstep-presence' AND training = {quoted(self.student)}
             GROUP BY ALL ORDER BY split, method""")
 
     def ablations(self) -> dict[str, Rows]:
@@ -170,7 +171,7 @@ class _Answers:
         """The best, the median and the worst video, by how many of its annotated steps the student finds."""
         rows = self.rows(f"""
             SELECT training, video_id, article_id, steps, found, recall_percent FROM video_recall
-            WHERE training IN ({_listed(self.students)}) AND method IN ('vina', 'vina with narrations')
+            WHERE training = {quoted(self.student)} AND method IN ('vina', 'vina with narrations')
               AND split = ({_SPLIT.format("annotations WHERE benchmark = 'htstep'")})
             QUALIFY method = max(method) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
         last = len(rows) - 1

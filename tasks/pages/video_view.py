@@ -94,6 +94,11 @@ class VideoView:
         every = next((step for step in steps if self.num_seconds / step <= TICKS), 7200)
         return [float(tick) for tick in range(0, self.num_seconds - every // 2, every)] + [float(self.num_seconds)]
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether it is said which steps are shown."""
+        return all(step.presence is not None for step in self.steps)
+
     def percent(self, seconds: float) -> str:
         """A time as a place on the axis."""
         return f"{100 * min(max(seconds, 0) / self.num_seconds, 1):.3f}"
@@ -126,14 +131,14 @@ def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None
 def _truth(catalogue: Catalogue, video_id: str, article: Article) -> dict[int, list[Span]]:
     """Annotated segments by the place of the step: benchmarks have articles of their own, so texts are compared."""
     rows = catalogue.query(f"""
-        SELECT DISTINCT lower(text) AS text, start_s, end_s FROM annotations
+        SELECT DISTINCT task_id, lower(text) AS text, start_s, end_s FROM annotations
         WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND alignable ORDER BY start_s""").to_pylist()
-    places = {step.lower(): place for place, step in enumerate(article.steps)}
-    found: dict[int, list[Span]] = {}
-    for row in rows:
-        if row["text"] in places:
-            found.setdefault(places[row["text"]], []).append((row["start_s"], row["end_s"]))
-    return found
+    own = [row for row in rows if row["task_id"] == article.article_id] or rows
+    spans: dict[str, list[Span]] = {}
+    for row in own:
+        spans.setdefault(row["text"], []).append((row["start_s"], row["end_s"]))
+    places = enumerate(article.steps)
+    return {place: list(dict.fromkeys(spans[step.lower()])) for place, step in places if step.lower() in spans}
 
 
 def _rounds(catalogue: Catalogue, video_id: str, article: Article, training: str) -> dict[int, list[Label]]:
@@ -153,7 +158,8 @@ def with_film(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_MB) -> 
     """The film within the page, or where it is, if it is large."""
     if uri is None:
         return view
-    kind = KINDS.get(Path(uri).suffix.lower(), "video/mp4")
+    if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
+        return replace(view, no_film=f"no browser plays {Path(uri).name}")
     try:
         with TemporaryDirectory() as folder:
             path = local_film(uri, Path(folder))
@@ -173,5 +179,6 @@ def served_film(view: VideoView, uri: str | None) -> VideoView:
     """The film at the address that `vina explore` serves it from."""
     if uri is None:
         return view
-    kind = KINDS.get(Path(uri).suffix.lower(), "video/mp4")
+    if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
+        return replace(view, no_film=f"no browser plays {Path(uri).name}")
     return replace(view, film=Film(kind, address=f"/film?id={quote(view.name, safe='')}"))

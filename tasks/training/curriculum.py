@@ -46,6 +46,12 @@ OF_STUDENTS = (
 """Settings that TAN* does not know."""
 
 
+def mark_of(settings: TrainingSettings) -> str:
+    """A hash of the settings that say what is learnt, whatever it is learnt from."""
+    known = {name: value for name, value in asdict(settings).items() if name not in ELSEWHERE}
+    return fingerprint(known, {}, "")[:8]
+
+
 class NothingToTrain(ValueError):
     """The store has no video to learn from."""
 

@@ -80,3 +80,8 @@ def _end_signals() -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def is_first() -> bool:
+    """Whether this is the first process of a torchrun, or the only one."""
+    return int(os.environ.get("RANK", "0")) == 0

@@ -5,13 +5,13 @@ Training is one piece of work, labelling is many: each is given to whoever does 
 
 from dataclasses import asdict, replace
 
-from storage import fingerprint
 from tasks.job import Job
+from tasks.model_files import write_model
 from tasks.spread import Part, Spread, cut, here
 from tasks.stage import Ingredients, Stage, versions
-from tasks.training.curriculum import CODE_VERSION, ELSEWHERE, Curriculum, NothingToTrain
+from tasks.training.curriculum import CODE_VERSION, ELSEWHERE, Curriculum, NothingToTrain, mark_of
 from tasks.training.models import content_of
-from tasks.training.processes import alone, joined
+from tasks.training.processes import alone, is_first, joined
 
 INPUTS = ("narrations", "steps", "annotations", "videos")
 MOST_PARTS = 200
@@ -37,6 +37,8 @@ def rounds(job: Job, spread: Spread = here) -> str:
         return str(nothing)
     for period in range(1, len(work.periods())):
         _train_student(job, work, period, spread)
+    if is_first():
+        write_model(work.store, job.run_id, work.name, work.tan_name, job.training)
     return f"{work.name} is trained for {job.training.epochs} epochs"
 
 
@@ -87,8 +89,7 @@ def ingredients(job: Job) -> Ingredients:
 
 def subject_of(job: Job) -> str:
     """Trainings of other settings do not replace each other."""
-    settings = {name: value for name, value in asdict(job.training).items() if name not in ELSEWHERE}
-    return f"settings {fingerprint(settings, {}, '')[:8]}"
+    return f"settings {mark_of(job.training)}"
 
 
 def ingredients_of_rounds(job: Job) -> Ingredients:

@@ -30,7 +30,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
 }
 FEATURES_AGAIN = {"stages": ["features"], "force": True}
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-OF_THE_RUN = {column.name for column in PROVENANCE} | {"logged_at", "videos_per_s", "waiting_percent"}
+OF_THE_RUN = {column.name for column in PROVENANCE} | {"logged_at", "made_at", "videos_per_s", "waiting_percent"}
 
 
 def asked(store: str, **more: Any) -> list[str]:

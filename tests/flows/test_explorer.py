@@ -23,6 +23,7 @@ from tests.trained_store import RUN, copy_of, films
 
 EVIL = "<script>document.title = 'taken'</script>"
 ODD_ID = "a/b?c=<i>&'d'"
+PAGE_ID = "a page in the place of a film"
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +31,16 @@ def store(trained: Job, tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The trained store, with an article and a video of odd names."""
     store = Store(copy_of(trained, tmp_path_factory.mktemp("explored")).store)
     told = {"fingerprint": "f", "run_id": RUN}
+    (Path(store.uri) / "page.html").write_text("<script>alert(1)</script>")
     rows: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         "articles": ({"source": "odd"}, {"article_id": f"odd/{EVIL}", "title": EVIL}),
         "steps": ({"source": "odd"}, {"article_id": f"odd/{EVIL}", "row": 0, "step_id": "0", "headline": EVIL}),
         "videos": ({"source": "odd"}, {"video_id": ODD_ID}),
+        "videos ": ({"source": "page"}, {"video_id": PAGE_ID, "uri": str(Path(store.uri) / "page.html")}),
         "pairs": ({"selection": "top1"}, {"video_id": ODD_ID, "article_id": f"odd/{EVIL}", "rank": 1}),
     }
     for name, (partition, row) in rows.items():
-        table = store.table(name)
+        table = store.table(name.strip())
         table.commit(pa.Table.from_pylist([row], schema=table.schema.files), partition, "odd", **told)  # type: ignore[arg-type]
     features = FeatureReader(store, "demo-concepts")
     constants = dict.fromkeys(store.table("features").schema.constants) | {"stride_s": 1.0, "layer": "as imported"}
@@ -131,7 +134,8 @@ def test_what_is_not_there_is_said(site: str) -> None:
         ("/video?id=nobody", "has no demo-concepts features"),
         ("/run?id=nobody", "there is no run"),
         ("/film?id=nobody", "no video of that id"),
-        ("/video?id=" + quote(ODD_ID) + "&by=7", "no matrices of round 7"),
+        ("/video?id=" + quote(ODD_ID) + "&by=7", "no matrices of round"),
+        ("/film?id=" + quote(PAGE_ID), "has no film that a browser plays"),
     ):
         answer = httpx.get(site + path)
         assert answer.status_code == 404 and message in answer.text, path
@@ -142,6 +146,9 @@ def test_other_names_for_this_machine_get_nothing(site: str) -> None:
     assert httpx.get(site, headers={"Host": "somewhere.example"}).status_code == 400
     answer = httpx.get(site)
     assert answer.status_code == 200 and answer.headers["X-Frame-Options"] == "DENY"
+    asked_by_another = {"Sec-Fetch-Site": "cross-site"}
+    assert httpx.get(f"{site}/sql?query=SELECT%201", headers=asked_by_another).status_code == 403
+    assert httpx.get(site, headers=asked_by_another).status_code == 200
 
 
 def test_a_film_is_given_in_parts(site: str, store: Store) -> None:
@@ -159,6 +166,8 @@ def test_a_port_that_is_taken_is_said(site: str, store: Store, capsys: pytest.Ca
     port = site.rpartition(":")[2]
     assert main(["explore", "--port", port, "--store", store.uri]) == 1
     assert f"port {port} cannot be listened on" in capsys.readouterr().err
+    assert main(["explore", "--port", "70000", "--store", store.uri]) == 1
+    assert "port 70000 cannot be listened on" in capsys.readouterr().err
 
 
 def test_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,11 +71,11 @@ def test_the_features_are_made_from_the_film(trained: Job, film: Path, tmp_path:
 
 def test_a_models_file_is_enough_without_a_store(trained: Job, film: Path, tmp_path: Path, capsys: Out) -> None:
     store = Store(trained.store)
-    model = store.objects.download(key(find_model(store)), tmp_path / "model.pt")
+    model = store.objects.download(key(find_model(store)["training"]), tmp_path / "model.pt")
     arguments = ["ground", str(film), "--steps", "Chop the onion; Fry it", "--checkpoint", str(model)]
     found = answer([*arguments, "--store", str(tmp_path / "none")], capsys)
     assert [step["text"] for step in found["steps"]] == ["Chop the onion", "Fry it"]  # type: ignore[attr-defined]
-    assert found["narrations"] == 0 and found["model"] == find_model(store, RUN)
+    assert found["narrations"] == 0 and found["model"] == find_model(store, RUN)["training"]
 
 
 def test_without_an_article_the_vote_proposes_three(trained: Job, film: Path, capsys: Out) -> None:
@@ -92,7 +92,7 @@ def test_a_training_checkpoint_works_and_does_not_say_what_is_shown(
     trained: Job, film: Path, tmp_path: Path, capsys: Out
 ) -> None:
     store = Store(trained.store)
-    checkpoint = store.objects.download(f"checkpoints/{find_model(store)}/last.pt", tmp_path / "last.pt")
+    checkpoint = store.objects.download(f"checkpoints/{find_model(store)['training']}/last.pt", tmp_path / "last.pt")
     arguments = ["ground", film.stem, "--steps", "Chop the onion; Xyzzy", "--store", trained.store]
     assert main([*arguments, "--checkpoint", str(checkpoint)]) == 0
     shown = capsys.readouterr().out
@@ -173,7 +173,7 @@ def test_a_film_with_neither_steps_nor_narrations(trained: Job, tmp_path: Path, 
 def test_features_by_other_weights_are_refused(trained: Job, film: Path, tmp_path: Path, capsys: Out) -> None:
     """A model whose features were made by weights that are not at hand says so, and which."""
     store = Store(trained.store)
-    model = read_model(store, find_model(store), "cpu")
+    model = read_model(store, find_model(store)["training"], "cpu")
     for made_with, message in (
         ({"weights_sha256": "a" * 64}, "has learnt from demo-concepts features by weights aaaaaaaaaaaaaaaa"),
         ({}, None),
@@ -191,7 +191,7 @@ def test_features_by_other_weights_are_refused(trained: Job, film: Path, tmp_pat
 
 def test_the_python_api_is_three_words(trained: Job, film: Path, tmp_path: Path) -> None:
     store = Store(trained.store)
-    path = store.objects.download(key(find_model(store)), tmp_path / "model.pt")
+    path = store.objects.download(key(find_model(store)["training"]), tmp_path / "model.pt")
     features = np.random.default_rng(0).standard_normal((30, 128))
     found = Grounder.from_checkpoint(path).ground(features, ["Chop the onion"], ["so chop it"])
     assert found.steps[0].presence is not None and found.matrices["fused"].shape == (1, 30)

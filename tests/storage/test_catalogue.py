@@ -298,3 +298,13 @@ def test_a_stream_comes_in_batches(store: Store) -> None:
     with Catalogue(store) as catalogue:
         sizes = [len(batch) for batch in catalogue.stream("SELECT video_id FROM votes", 1000)]
     assert sum(sizes) == 5000 and max(sizes) <= 2048
+
+
+def test_the_first_rows_come_and_a_query_that_takes_too_long_is_stopped(store: Store) -> None:
+    with Catalogue(store) as catalogue:
+        assert catalogue.first_rows("SELECT range AS n FROM range(5000)", 10, 30)["n"].to_pylist() == list(range(10))
+        assert catalogue.first_rows("SELECT 1 AS n WHERE false", 10, 30).num_rows == 0
+        with pytest.raises(QueryError, match=r"took longer than 0\.2 s and was stopped"):
+            catalogue.first_rows("SELECT sum(a.range * b.range) FROM range(10000000) a, range(100000) b", 10, 0.2)
+        with pytest.raises(QueryError, match="interrupted"):
+            catalogue.first_rows("SELECT interrupted FROM runs", 10, 30)

@@ -7,8 +7,8 @@ from tests.samples import made_with
 
 EXPECTED = {
     "videos", "narrations", "articles", "steps", "annotations", "features", "sentence_embeddings", "text_votes",
-    "votes", "pairs", "pseudo_labels", "alignments", "predictions", "presences", "metrics", "ablations", "training_log",
-    "runs", "completions", "rejects",
+    "votes", "pairs", "pseudo_labels", "alignments", "predictions", "models", "presences", "metrics",
+    "ablations", "training_log", "runs", "completions", "rejects",
 }  # fmt: skip
 
 

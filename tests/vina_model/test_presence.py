@@ -82,5 +82,5 @@ def test_what_was_saved_is_read_and_other_evidence_is_refused() -> None:
     scores, shown = world(4, 20)
     presence = Presence.fit(evidence(scores).flatten(0, 1), shown.flatten())
     assert Presence.read(vars(presence)) == presence
-    with pytest.raises(ValueError, match="judged by 5 numbers here, not by 2"):
+    with pytest.raises(ValueError, match="judged by 7 numbers here, not by 2"):
         Presence.read({"means": [0, 0], "spreads": [1, 1], "weights": [1, 1], "bias": 0})

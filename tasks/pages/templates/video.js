@@ -5,7 +5,9 @@ for (const root of document.querySelectorAll(".video")) {
   const range = root.querySelector(".time");
   const steps = [...root.querySelectorAll(".step")];
   const said = root.querySelector(".now");
-  const clock = (t) => `${Math.floor(t / 60)}:${String(Math.floor(t % 60)).padStart(2, "0")}`;
+  const two = (number) => String(Math.floor(number)).padStart(2, "0");
+  const clock = (t) =>
+    t < 3600 ? `${Math.floor(t / 60)}:${two(t % 60)}` : `${Math.floor(t / 3600)}:${two((t / 60) % 60)}:${two(t % 60)}`;
 
   const show = (t) => {
     root.style.setProperty("--now", Math.min(t / seconds, 1));

@@ -8,10 +8,13 @@ from playwright.sync_api import Browser, expect
 
 from flows.cli import main
 from storage import Store
+from storage.catalogue import Catalogue
 from tasks.job import Job
+from tasks.model_files import models_in
+from tasks.pages.report_page import report_page
 from tasks.report import address_of_report
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
-from tests.trained_store import RUN
+from tests.trained_store import RUN, films
 
 PARTS = ("results", "videos", "presence", "labels", "training", "pairing", "corpus", "ablations", "ran", "settings")
 
@@ -37,9 +40,20 @@ def test_all_parts_are_there_with_plots_and_three_videos(browser: Browser, addre
         assert page.locator(".now").nth(0).inner_text() == "0:00"  # each video has a time of its own
 
 
-def test_films_play_within_the_report(trained: Job, browser: Browser, address: str) -> None:
-    with opened(browser, address) as page:
-        for place in range(page.locator("video").count()):
+def test_films_play_within_the_report(
+    trained: Job, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(trained.store)
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query("SELECT DISTINCT training, video_id, article_id FROM video_recall").to_pylist()
+    made = {row["training"] for row in models_in(store)}
+    rows = [row for row in rows if row["video_id"] in films(store) and row["training"] in made]
+    shown = [row | {"found": 1, "steps": 2, "place": "best"} for row in rows]
+    monkeypatch.setattr("tasks.pages.report_page._Answers.examples", lambda self: shown)
+    (tmp_path / "report.html").write_text(report_page(store, trained))
+    with opened(browser, (tmp_path / "report.html").as_uri()) as page:
+        assert page.locator("video").count() == len(shown) > 1
+        for place in range(len(shown)):
             until(page, f"document.querySelectorAll('video')[{place}].readyState >= 1")
 
 
