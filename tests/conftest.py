@@ -12,13 +12,14 @@ from pathlib import Path
 
 import boto3
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser
 
 from flows.quiet_end import QuietEnd
 from storage import Store
 from tasks.job import Job
 from tests.browser import started
-from tests.trained_store import make_store
+from tests.trained_store import job_in, make_store
 
 END = QuietEnd()
 os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
@@ -87,9 +88,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """The job of a store with films and a trained model; tests do not change it."""
-    return make_store(tmp_path_factory.mktemp("trained"))
+def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Job:
+    """The job of a store with films and a trained model; tests do not change it. The processes of a run share it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "trained"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "made").exists():
+            make_store(folder)
+            (folder / "made").touch()
+    return job_in(folder)
 
 
 @pytest.fixture

@@ -28,9 +28,14 @@ SETTINGS = TrainingSettings(
 )  # fmt: skip
 
 
-def make_store(folder: Path) -> Job:
+def job_in(folder: Path) -> Job:
+    """The job whose store lies in a folder."""
+    return Job(str(folder / "store"), RUN, CORPUS, FeatureSettings(), training=SETTINGS)
+
+
+def make_store(folder: Path) -> None:
     """All stages but `features` and `pairing`; pairs are those of the metadata."""
-    job = Job(str(folder / "store"), RUN, CORPUS, FeatureSettings(), training=SETTINGS)
+    job = job_in(folder)
     store = Store(job.store)
     stages = {stage.name: stage for stage in STAGES}
     names = ["import", "burn-in", "rounds", "evaluation", "report"]
@@ -39,7 +44,6 @@ def make_store(folder: Path) -> Job:
         _pair(store)
         for name in names[1:]:
             run_stage(job, stages[name], here)
-    return job
 
 
 def _pair(store: Store) -> None:

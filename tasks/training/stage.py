@@ -117,4 +117,4 @@ def _undo(job: Job, period: int) -> None:
 
 
 BURN_IN = Stage("burn-in", burn_in, ingredients, undo_burn_in, CODE_VERSION, is_shared=True)
-ROUNDS = Stage("rounds", rounds, ingredients_of_rounds, undo_rounds, CODE_VERSION, is_shared=True)
+ROUNDS = Stage("rounds", rounds, ingredients_of_rounds, undo_rounds, f"{CODE_VERSION}, with a model", is_shared=True)
