@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from vina_model.grounder import SILENT, TOLD, Grounder
+from vina_model import Grounder
+from vina_model.grounder import SILENT, TOLD
 from vina_model.presence import EVIDENCE, Presence
 from vina_model.text import BagOfWords
 from vina_model.vina import Vina, VinaConfig
