@@ -1,4 +1,7 @@
-"""Models, losses, labels, decoding and metrics on torch and numpy, and `Grounder`, to use a trained model."""
+"""The networks and the mathematics, torch, numpy and gensim only: knows neither Prefect nor paths nor storage.
+
+`vina_model.Grounder` is a trained model, for use.
+"""
 
 from typing import TYPE_CHECKING, Any
 
