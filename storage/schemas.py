@@ -296,6 +296,7 @@ _ALL = (
         Column("tan", STRING, "NAME@HASH of the TAN* whose labels it was burnt in with"),
         Column("settings", STRING, "hash of the training's settings, which its name has too, beside that of its data"),
         _BACKBONE,
+        Column("version", STRING, "hash of its weights"),
         Column("is_calibrated", BOOL, "whether it says that a step is not shown"),
         Column("made_at", TIME, "when", "UTC"),
     ), ("training",)),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from tasks.demo_world.files import BACKBONE as DEMO
 from tasks.importers.demo_corpus import seed_in
 from tasks.training import checkpoints
 from tasks.training.curriculum import mark_of
+from tasks.training.models import version_of
 from tasks.training.settings import TrainingSettings
 from vina_model.grounder import Grounder
 from vina_model.presence import Presence
@@ -28,23 +28,30 @@ def write_model(
     training: str,
     tan: str,
     settings: TrainingSettings,
-    presence: Mapping[str, Presence] = MappingProxyType({}),
+    presence: Mapping[str, Presence] | None = None,
 ) -> None:
-    """The student of a training, with how its features are made and its calibration: a file, and a row of `models`."""
+    """The student of a training, with how its features are made and its calibration: a file, and a row of `models`.
+
+    Without a calibration, one of the same weights that is there stays as it is.
+    """
     state = checkpoints.load(store, training, "last")
     if state is None:
         raise ValueError(f"{training} has no checkpoint: train it with the stage `rounds`")
     backbone = settings.backbone
-    model = replace(
-        Grounder.of(state), name=training, backbone=backbone, made_with=_made_with(store, backbone), presence=presence
-    )
+    model = Grounder.of(state)
+    version, known = version_of(model.model), [row for row in models_in(store) if row["training"] == training]
+    is_there = any(row["version"] == version for row in known) and key(training) in store.objects.keys(key(training))
+    if presence is None and is_there:
+        return
+    made_with = _made_with(store, backbone)
+    model = replace(model, name=training, backbone=backbone, made_with=made_with, presence=presence or {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         torch.save(model.saved(), path)
         store.objects.upload(key(training), path)
     row = {
-        "tan": tan, "settings": mark_of(settings), "backbone": backbone, "is_calibrated": bool(presence),
-        "made_at": datetime.now(UTC),
+        "tan": tan, "settings": mark_of(settings), "backbone": backbone, "version": version,
+        "is_calibrated": bool(presence), "made_at": datetime.now(UTC),
     }  # fmt: skip
     table = store.table("models")
     rows = pa.Table.from_pylist([row], schema=table.schema.files)

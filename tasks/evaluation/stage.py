@@ -173,9 +173,9 @@ class Evaluation:
             told = {"fingerprint": mark, "run_id": self.run_id, "force": self.force}
             self.store.table("presences").commit(judged, place, "all", **told)
             rows += presence.measured(judged, method.name + way, method.seed)
-        if weights := {presence.WAYS[way]: own for way, (own, _) in found.items()}:
-            tan = next(iter(name_trainings(settings, method.corpus)))
-            write_model(self.store, self.run_id, method.training, tan, settings, weights)
+        weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
+        tan = next(iter(name_trainings(settings, method.corpus)))
+        write_model(self.store, self.run_id, method.training, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
             table.commit(numbers, partition, name, fingerprint=mark, run_id=self.run_id, force=self.force)

@@ -28,8 +28,10 @@ def test_a_run_that_found_its_training_done_stands_for_the_model_of_its_own_sett
     store = Store(job.store)
     own = find_model(store, RUN)
     other = replace(SETTINGS, seed=1)
-    write_model(store, "run-2", own["training"], "tan@2", SETTINGS)  # as the evaluation does, when it calibrates
     table, name = store.table("models"), own["training"]
+    write_model(store, "run-2", name, "tan@2", SETTINGS)
+    assert models_in(store) == [own] and is_calibrated(store, name)  # the same weights: nothing to do
+    write_model(store, "run-2", name, "tan@2", SETTINGS, {})
     assert [row["training"] for row in models_in(store)] == [name] and not is_calibrated(store, name)
     checkpoint = store.objects.get(f"checkpoints/{name}/last.pt")
     store.objects.put("checkpoints/vina@other/last.pt", checkpoint)

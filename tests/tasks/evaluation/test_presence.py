@@ -18,7 +18,6 @@ from tasks.job import Job
 from tasks.model_files import key, read_model
 from tasks.spread import here
 from tasks.stage import run_stage
-from tasks.training.stage import ROUNDS
 from tests.trained_store import RUN, copy_of
 from vina_model.grounder import SILENT, TOLD
 
@@ -107,7 +106,6 @@ def test_where_too_little_is_annotated_the_model_does_not_say_whether_steps_are_
 ) -> None:
     job = replace(copy_of(trained, tmp_path), force=True)
     monkeypatch.setattr("vina_model.presence.FEWEST", 1000)
-    run_stage(replace(job, run_id="run-2"), ROUNDS, here)
     run_stage(job, EVALUATION, here)
     store = Store(job.store)
     assert read_model(store, student_of(store, RUN), "cpu").presence == {}
