@@ -37,26 +37,25 @@ def write_model(
     state = checkpoints.load(store, training, "last")
     if state is None:
         raise ValueError(f"{training} has no checkpoint: train it with the stage `rounds`")
-    backbone = settings.backbone
-    model = Grounder.of(state)
-    version, known = version_of(model.model), [row for row in models_in(store) if row["training"] == training]
-    is_there = any(row["version"] == version for row in known) and key(training) in store.objects.keys(key(training))
-    if presence is None and is_there:
+    model, place, table = Grounder.of(state), {"training": training}, store.table("models")
+    about = {
+        "tan": tan, "settings": mark_of(settings), "backbone": settings.backbone, "version": version_of(model.model),
+        "is_calibrated": bool(presence),
+    }  # fmt: skip
+    judges = {way: vars(own) for way, own in (presence or {}).items()}
+    mark = fingerprint(about | {"presence": judges}, {}, "1")
+    alike = [row for row in models_in(store) if (row["training"], row["version"]) == (training, about["version"])]
+    is_there = key(training) in store.objects.keys(key(training))
+    if is_there and (table.has(place, "model", mark) or (presence is None and alike)):
         return
-    made_with = _made_with(store, backbone)
-    model = replace(model, name=training, backbone=backbone, made_with=made_with, presence=presence or {})
+    made_with = _made_with(store, settings.backbone)
+    model = replace(model, name=training, backbone=settings.backbone, made_with=made_with, presence=presence or {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         torch.save(model.saved(), path)
         store.objects.upload(key(training), path)
-    row = {
-        "tan": tan, "settings": mark_of(settings), "backbone": backbone, "version": version,
-        "is_calibrated": bool(presence), "made_at": datetime.now(UTC),
-    }  # fmt: skip
-    table = store.table("models")
-    rows = pa.Table.from_pylist([row], schema=table.schema.files)
-    mark = fingerprint({name: str(value) for name, value in row.items()}, {}, "1")
-    table.commit(rows, {"training": training}, "model", fingerprint=mark, run_id=run_id)
+    rows = pa.Table.from_pylist([about | {"made_at": datetime.now(UTC)}], schema=table.schema.files)
+    table.commit(rows, place, "model", fingerprint=mark, run_id=run_id, force=True)
 
 
 def is_calibrated(store: Store, training: str) -> bool:
