@@ -104,8 +104,8 @@ def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
         raise ValueError(f"there is no checkpoint file {run}, and no run of that id: `vina status` lists the runs")
     (record,) = snapshot.read(["configuration", "finished_at"]).to_pylist()
     settings = _mark_in(json.loads(record["configuration"]))
-    own = [row for row in made if row["_written_by"] == run]
     alike = [row for row in made if row["settings"] == settings]
+    own = [row for row in alike if row["_written_by"] == run]
     before = [row for row in alike if record["finished_at"] is None or row["made_at"] <= record["finished_at"]]
     if not (found := [*own, *before, *alike]):
         raise ValueError(f"run {run} has no model of its own; the models there are: {listed}")
