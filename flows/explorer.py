@@ -98,7 +98,7 @@ class _Films:
         with self._lock:
             if uri not in self._copies:
                 own = Path(self._folder.name) / str(len(self._copies))
-                own.mkdir()
+                own.mkdir(exist_ok=True)  # one whose film could not be fetched has left it
                 self._copies[uri] = local_film(uri, own)
         if not self._copies[uri].is_file():
             raise ValueError(f"the file of video {video_id!r} is not there: {uri}")

@@ -91,8 +91,11 @@ def calibrate(store: Store, method: Method, question: Question) -> dict[str, tup
     return found
 
 
-def measured(rows: pa.Table, name: str, seed: int | None) -> list[dict[str, Any]]:
-    """Rows of `metrics`: of each split how good the presence is, and how good the plain peak would be."""
+def measured(rows: pa.Table, name: str, seed: int | None, missing: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Rows of `metrics`: of each split how good the presence is, and how good the plain peak would be.
+
+    `missing` are each split's annotated videos that have no features.
+    """
     metrics = []
     for split in sorted(set(rows["split"].to_pylist())):
         own = rows.filter(pc.equal(rows["split"], split))
@@ -106,7 +109,7 @@ def measured(rows: pa.Table, name: str, seed: int | None) -> list[dict[str, Any]
                         {
                             "protocol": step_presence.NAME, "protocol_version": step_presence.VERSION, "split": split,
                             "method": method, "metric": metric, **value._asdict(), "num_videos": num_videos,
-                            "num_missing": 0, "seed": seed,
+                            "num_missing": missing[split], "seed": seed,
                         }
                     )  # fmt: skip
     return metrics

@@ -167,12 +167,16 @@ class Evaluation:
         found = {}
         if presence.BENCHMARK in self.benchmarks:
             found = presence.calibrate(self.store, method, self._question(method.corpus, presence.BENCHMARK, version))
+        missing = {
+            truth.split: truth.num_videos - truth.only(method.corpus.num_seconds).num_videos
+            for truth in (self._truths(presence.BENCHMARK, version) if found else ())
+        }
         rows: list[dict[str, Any]] = []
         for way, (_, judged) in found.items():
             place = {"training": method.training, "method": method.name + way}
             told = {"fingerprint": mark, "run_id": self.run_id, "force": self.force}
             self.store.table("presences").commit(judged, place, "all", **told)
-            rows += presence.measured(judged, method.name + way, method.seed)
+            rows += presence.measured(judged, method.name + way, method.seed, missing)
         weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
         tan = next(iter(name_trainings(settings, method.corpus)))
         write_model(self.store, self.run_id, method.training, tan, settings, weights)

@@ -26,6 +26,7 @@ from tasks.importers.captions import Sentence
 from tasks.importers.text_files import BadFile
 from tasks.importers.videos import MEDIA, probe_duration_s
 from tasks.progress import say
+from tasks.training.models import content_of
 from vina_model.grounder import Grounder
 
 LOG = logging.getLogger("vina.grounding")
@@ -139,14 +140,14 @@ def _settings(model: Grounder, store: Store | None, weights: str | None, device:
 
 
 def _known_weights(store: Store | None, sha256: str) -> str | None:
-    """The weights' file that a run of the store has used, if it is still there: its hash is compared later."""
+    """The file of these weights, if a run of the store has used it and it is still there."""
     if store is None:
         return None
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
             SELECT configuration ->> '$.features.weights' AS weights FROM runs ORDER BY started_at DESC""").to_pylist()
     paths = dict.fromkeys(row["weights"] for row in rows if row["weights"])
-    return next((path for path in paths if Path(path).is_file()), None)
+    return next((path for path in paths if content_of(path) == sha256), None)
 
 
 def _id_of(store: Store, film: str) -> str | None:

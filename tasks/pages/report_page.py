@@ -146,10 +146,9 @@ class _Answers:
 
     def reliability(self) -> Rows:
         return self.rows(f"""
-            SELECT judge, low, sum(said * steps) / sum(steps) AS said, sum(shown * steps) / sum(steps) AS shown,
-                   sum(steps) AS steps FROM presence_reliability
+            SELECT judge, low, said, shown, steps FROM presence_reliability
             WHERE training = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
-            GROUP BY ALL ORDER BY ALL""")
+            ORDER BY judge, low""")
 
     def presence(self) -> Rows:
         return self.rows(f"""
@@ -174,10 +173,9 @@ class _Answers:
             WHERE training = {quoted(self.student)} AND method IN ('vina', 'vina with narrations')
               AND split = ({_SPLIT.format("annotations WHERE benchmark = 'htstep'")})
             QUALIFY method = max(method) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
-        last = len(rows) - 1
-        return (
-            [rows[round(share * last)] | {"place": place} for place, share in PLACES.items()] if len(rows) > 2 else []
-        )
+        if len(rows) < len(PLACES):
+            return []
+        return [rows[round(share * (len(rows) - 1))] | {"place": place} for place, share in PLACES.items()]
 
 
 _SPLIT = "SELECT coalesce(min(split) FILTER (split LIKE 'test%'), min(split) FILTER (split <> 'train')) FROM {}"

@@ -1,6 +1,7 @@
 """`vina ground`: from a video to a table, to files and to a page; and what is said when something is missing."""
 
 import csv
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -14,9 +15,12 @@ import torch
 
 from flows.cli import main
 from storage import Store
+from tasks.grounding.subject import _settings
 from tasks.job import Job
 from tasks.model_files import find_model, key, read_model
+from tasks.run_record import record_run
 from tests.trained_store import RUN, films
+from tests.vina_model.test_grounder import make
 from vina_model.grounder import Grounder
 
 Out = pytest.CaptureFixture[str]
@@ -195,3 +199,19 @@ def test_the_python_api_is_three_words(trained: Job, film: Path, tmp_path: Path)
     features = np.random.default_rng(0).standard_normal((30, 128))
     found = Grounder.from_checkpoint(path).ground(features, ["Chop the onion"], ["so chop it"])
     assert found.steps[0].presence is not None and found.matrices["fused"].shape == (1, 30)
+
+
+def test_weights_that_a_run_has_used_are_found_by_their_hash(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    for number, content in enumerate((b"these", b"others")):
+        path = tmp_path / f"{number}.pth"
+        path.write_bytes(content)
+        with record_run(store, f"run-{number}", ["features"], {"features": {"weights": str(path)}}):
+            pass
+    sha256 = hashlib.sha256(b"these").hexdigest()
+    model = replace(make(), made_with={"weights_sha256": sha256, "frame_px": 112})
+    found = _settings(model, store, None, "cpu")
+    assert (found.weights, found.size_px) == (str(tmp_path / "0.pth"), 112)
+    (tmp_path / "0.pth").unlink()
+    with pytest.raises(ValueError, match="name their file with --weights"):
+        _settings(model, store, None, "cpu")

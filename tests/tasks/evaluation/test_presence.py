@@ -48,6 +48,7 @@ def test_metrics_are_those_of_the_table(trained: Job) -> None:
         bins = catalogue.query("""
             FROM presence_reliability
             WHERE method = 'vina' AND split = 'test_seen' AND judge = 'presence'""").to_pylist()
+    assert {(row["num_videos"], row["num_missing"]) for row in metrics} == {(16, 0)}
     values = {(row["method"], row["metric"]): row["value"] for row in metrics}
     shown = np.array(rows["is_shown"].to_pylist())
     for column, method in (("presence", "vina"), ("peak", "vina, plain peak")):
