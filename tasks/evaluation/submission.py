@@ -1,6 +1,5 @@
 """The file that HT-Step's evaluation server takes: segments of every step, of videos whose annotations it keeps."""
 
-import uuid
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import pyarrow.csv as pacsv
 
 from storage import Store
 from storage.catalogue import Catalogue
+from storage.objects import whole_file
 from tasks.evaluation.methods import WITH
 from tasks.evaluation.predicting import as_in_files
 from tasks.evaluation.protocols import HTSTEP_MAP
@@ -66,9 +66,5 @@ def _choose(store: Store, training: str, run: str, method: str | None) -> tuple[
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
+    with whole_file(path) as partial:
         pacsv.write_csv(rows, partial, pacsv.WriteOptions(quoting_style="none", quoting_header="none"))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

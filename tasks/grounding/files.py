@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import uuid
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from storage.objects import whole_file
 from tasks.grounding.grounding import Grounded
 from vina_model.grounder import GroundedStep
 
@@ -88,9 +88,5 @@ FORMATS: dict[str, Callable[[Grounded], str]] = {".json": as_json, ".csv": as_cs
 
 def write_whole(path: Path, text: str) -> None:
     """The file appears whole or not at all."""
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
+    with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
