@@ -1,12 +1,10 @@
 """SQL over the store as it is now: a DuckDB connection with one view a table, read-only, the same on disk and on S3.
 
-On disk DuckDB reads the committed files itself. On S3 it does so through its httpfs extension where that is installed,
-and otherwise through a pyarrow dataset that takes its filters: same views, same answers. `features` is the newest
+pyarrow reads the committed files, with DuckDB's filters pushed down; DuckDB itself is given no directory, no network
+and no credentials, so that a statement that gets past `sql_guard` finds nothing to write to. `features` is the newest
 version; `features_v3` is version 3, made when a query names it. Vector columns are shown as FLOAT[].
-Only SELECT, and EXPLAIN of a SELECT, run; files outside the store stay closed; settings are locked.
 """
 
-import json
 import re
 import tempfile
 import threading
@@ -14,8 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
-from urllib.parse import urlparse
 
 import duckdb
 import pyarrow as pa
@@ -23,17 +19,15 @@ from duckdb.func import PythonUDFType
 
 from storage.errors import QueryError, StoreError
 from storage.paper import PAPER_NUMBERS
-from storage.schemas import FLOAT, INT, STRING, TABLES, TableSchema
+from storage.schemas import PROVENANCE, TABLES, TableSchema
 from storage.snapshot import Snapshot
+from storage.sql_guard import refuse_writes
 from storage.store import Store
 from storage.vectors import decode_for_sql
 from storage.views import VIEWS
 
 _OLD_VERSION = re.compile(r"(\w+)_v(\d+)")
 _MISSING_TABLE = re.compile(r"Table with name (\w+) does not exist")
-_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?", re.IGNORECASE)
-_QUESTIONS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
-_SQL_TYPES = {STRING: "VARCHAR", INT: "INTEGER", FLOAT: "FLOAT"}
 _SHARD_COLUMNS = pa.schema(
     [
         ("table", pa.string()),
@@ -131,9 +125,6 @@ class Catalogue:
             connection.create_function(
                 f"vector_{dtype}", decode_for_sql(dtype), ["BLOB"], "FLOAT[]", type=PythonUDFType.ARROW
             )
-        # DuckDB would take some characters of a path for a pattern.
-        self._native = self._load_httpfs() if self.store.location.is_s3 else not set("*?[") & set(self.store.uri)
-        roots = [self.store.uri + "/"] if self._native else []
         with ThreadPoolExecutor(len(TABLES)) as pool:
             snapshots = dict(zip(TABLES, pool.map(self._snapshot, TABLES), strict=True))
         for name, snapshot in snapshots.items():
@@ -147,7 +138,6 @@ class Catalogue:
                 self._broken[view.name] = self._broken[min(needs)]
             else:
                 connection.execute(f"CREATE VIEW {view.name} AS {view.query}")
-        connection.execute("SET allowed_directories = ?", [roots])
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -163,23 +153,11 @@ class Catalogue:
         """Make a view of a snapshot: declared columns, those of the log included, and vectors decoded."""
         schema = snapshot.schema
         try:
-            if self._native and snapshot.shards:
-                base = "s3://" if snapshot.location.is_s3 else ""
-                self._set(f"{view} files", [base + snapshot.path(shard) for shard in snapshot.shards])
-                for name in schema.log_columns:
-                    self._set(f"{view} {name}", [shard.constants[name] for shard in snapshot.shards])
-                columns = ", ".join(_column(schema, view, name) for name in schema.arrow.names)
-                source = f"read_parquet(getvariable('{view} files'))"
-                self._connection.execute(f"CREATE VIEW {view} AS SELECT {columns} FROM {source}")
-            else:
-                rows = snapshot.dataset() if snapshot.shards else schema.arrow.empty_table()
-                columns = ", ".join(_column(schema, None, name) for name in schema.arrow.names)
-                self._connection.from_arrow(rows).project(columns).create_view(view)
+            rows = snapshot.dataset() if snapshot.shards else schema.arrow.empty_table()
+            columns = ", ".join(_column(schema, name) for name in schema.arrow.names)
+            self._connection.from_arrow(rows).project(columns).create_view(view)
         except duckdb.Error as error:
             self._broken[view] = StoreError(f"table {schema.name}, version {snapshot.version}: {error}")
-
-    def _set(self, variable: str, values: list[Any]) -> None:
-        self._connection.execute(f'SET VARIABLE "{variable}" = ?', [values])
 
     def _show_old_version(self, error: duckdb.CatalogException) -> bool:
         """Make the view whose absence the error speaks of, if its name is that of an older version of a table."""
@@ -203,66 +181,11 @@ class Catalogue:
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise QueryError(str(error)) from error
 
-    def _load_httpfs(self) -> bool:
-        keys = self.store.location.static_keys()
-        if not keys:
-            return False
-        try:
-            self._connection.execute("LOAD httpfs")
-        except duckdb.Error:
-            return False
-        options = {
-            "KEY_ID": keys.get("access_key"),
-            "SECRET": keys.get("secret_key"),
-            "SESSION_TOKEN": keys.get("token"),
-            "REGION": self.store.location.region,
-        }
-        if self.store.location.endpoint:
-            endpoint = urlparse(self.store.location.endpoint)
-            secure = str(endpoint.scheme == "https").lower()
-            options |= {"ENDPOINT": endpoint.netloc, "URL_STYLE": "path", "USE_SSL": secure}
-        given = ", ".join(f"{name} {quoted(value)}" for name, value in options.items() if value)
-        self._connection.execute(f"CREATE SECRET vina (TYPE s3, {given})")
-        return True
 
-
-def refuse_writes(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """QueryError unless this is one SELECT (or FROM, WITH, DESCRIBE, SHOW, SUMMARIZE), or an EXPLAIN of one."""
-    statements = duckdb.extract_statements(statement)
-    if len(statements) != 1:
-        raise QueryError(f"one statement at a time, please; this has {len(statements)}")
-    kind = statements[0].type
-    if kind == duckdb.StatementType.EXPLAIN and (explain := _EXPLAIN.match(statement)):
-        refuse_writes(connection, statement[explain.end() :])
-        return
-    if kind != duckdb.StatementType.SELECT:
-        raise QueryError(f"the store is read-only here: a {kind.name} statement is refused; use SELECT")
-    answer = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchall()
-    tree = json.loads(answer[0][0])
-    if tree.get("error"):
-        raise QueryError(f"this kind of statement is refused: {tree.get('error_message')}")
-    if writing := set(_node_types(tree)) - _QUESTIONS:
-        raise QueryError(f"the store is read-only here: {', '.join(sorted(writing))} inside the query is refused")
-
-
-def _node_types(tree: Any) -> Iterator[str]:
-    """The types of all query nodes of a serialized statement: since DuckDB 2.0 a CTE may write."""
-    children = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-    if isinstance(tree, dict) and str(tree.get("type", "")).endswith("_NODE"):
-        yield str(tree["type"])
-    for child in children:
-        yield from _node_types(child)
-
-
-def _column(schema: TableSchema, view: str | None, name: str) -> str:
-    """A column of a view. One of the log's is looked up by the number of the file: DuckDB skips whole files by it."""
-    vectors = {column.name: column.vector for column in schema.columns if column.vector}
-    if name in vectors:
-        return f'vector_{vectors[name]}("{name}") AS "{name}"'
-    if view is not None and name in schema.log_columns:
-        kind = _SQL_TYPES[schema.arrow.field(name).type]
-        return f"getvariable('{view} {name}')[(file_index + 1)::BIGINT]::{kind} AS \"{name}\""
-    return f'"{name}"'
+def _column(schema: TableSchema, name: str) -> str:
+    """A column of a view; a vector is decoded."""
+    dtype = next(column.vector for column in (*schema.columns, *PROVENANCE) if column.name == name)
+    return f'vector_{dtype}("{name}") AS "{name}"' if dtype else f'"{name}"'
 
 
 def _list_shards(snapshots: list[Snapshot]) -> pa.Table:

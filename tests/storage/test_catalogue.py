@@ -165,11 +165,77 @@ def test_whatever_is_not_a_question_is_refused(store: Store, statement: str) -> 
 
 
 @pytest.mark.parametrize(
-    "statement", ["SELECT * FROM read_text('/etc/hostname')", "FROM '/etc/passwd'", "SELECT * FROM glob('/etc/*')"]
+    "statement",
+    [
+        "SELECT * FROM read_text('{folder}/x.txt')",
+        "FROM '{folder}/x.txt'",
+        "FROM '{folder}/x.csv'",
+        "SELECT * FROM glob('{folder}/*')",
+        "FROM read_parquet('{folder}/votes/{shard}')",
+        "FROM '{folder}/votes/{shard}'",
+        "SELECT * FROM query('SELECT 1')",
+        "FROM query_table('votes')",
+        "FROM arrow_scan(1, 2, 3)",
+        "FROM duckdb_secrets()",
+        "SELECT write_log('x')",
+        "SELECT current_setting('home_directory')",
+        "FROM enable_profiling(save_location = '{folder}/x.json')",
+        "FROM enable_logging('QueryLog', storage = 'file', storage_path = '{folder}')",
+        "SELECT * FROM test_all_types()",
+    ],
 )
-def test_files_outside_the_store_stay_closed(store: Store, statement: str) -> None:
-    with pytest.raises(QueryError, match=r"Permission Error|does not exist"):
-        ask(store, statement)
+def test_functions_and_files_that_are_not_listed_are_refused(store: Store, statement: str) -> None:
+    commit_votes(store, "0", "v1")
+    shard = store.table("votes").snapshot().shards[0].path
+    with pytest.raises(QueryError, match=r"is refused|is no table of the store"):
+        ask(store, statement.format(folder=store.uri, shard=shard))
+
+
+HIDDEN = [
+    "WITH t AS (COPY (SELECT ''forged'' AS video_id) TO ''{target}'') SELECT 1",
+    "FROM read_parquet(''{shard}'')",
+    "SELECT 1",
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize(
+    "question", ["FROM {call}", "EXPLAIN ANALYZE FROM {call}", "SELECT (SELECT count(*) FROM {call})"]
+)
+def test_a_statement_hidden_in_a_string_does_not_run(store: Store, hidden: str, question: str) -> None:
+    commit_votes(store, "0", "v1")
+    before = everything(store)
+    target = f"{store.uri}/votes/_delta_log/00000000000000000009.json"
+    statement = hidden.format(
+        target=target, shard=f"{store.uri}/votes/{store.table('votes').snapshot().shards[0].path}"
+    )
+    for call in (
+        f"json_execute_serialized_sql(json_serialize_sql('{statement}'))",
+        f"query('{statement}')",
+        f"JSON_EXECUTE_SERIALIZED_SQL(json_serialize_sql('{statement}'))",
+        f"system.main.json_execute_serialized_sql(json_serialize_sql('{statement}'))",
+    ):
+        with pytest.raises(QueryError, match="is refused"):
+            ask(store, question.format(call=call))
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize("hidden", HIDDEN[:2])
+def test_a_statement_that_passes_the_guard_finds_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str
+) -> None:
+    store = Store(tmp_path / "store")
+    commit_votes(store, "0", "v1")
+    monkeypatch.setattr("storage.catalogue.refuse_writes", lambda connection, statement: None)
+    before = everything(store)
+    shard = f"{store.uri}/votes/{store.table('votes').snapshot().shards[0].path}"
+    for target in (f"{store.uri}/x.csv", shard, f"{tmp_path}/x.csv"):
+        statement = hidden.format(target=target, shard=shard)
+        with pytest.raises(QueryError, match="Permission Error"):
+            ask(store, f"FROM json_execute_serialized_sql(json_serialize_sql('{statement}'))")
+        with pytest.raises(QueryError, match="Permission Error"):
+            ask(store, statement.replace("''", "'"))
+    assert everything(store) == before and not (tmp_path / "x.csv").exists()
 
 
 def test_python_variables_stay_closed(store: Store) -> None:
