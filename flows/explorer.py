@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,11 +36,11 @@ HEADERS = {
 """Beside what each page forbids itself."""
 
 
-def make_app(store: Store, names: list[str]) -> FastAPI:
-    """The web app; `names` are the hosts it answers to."""
+def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ()) -> FastAPI:
+    """The web app; `names` are the hosts it answers to, `video_folders` more folders whose videos it serves."""
     app = FastAPI(title="VINA", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
-    films = _Films(store)
+    films = _Films(store, video_folders)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Any) -> Response:
@@ -85,16 +86,22 @@ def make_app(store: Store, names: list[str]) -> FastAPI:
 class _Films:
     """The films of a store as files; those on S3 are copied once, while the app runs."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, video_folders: Sequence[Path]) -> None:
         self._store, self._lock = store, threading.Lock()
+        self._video_folders = [folder.resolve() for folder in video_folders]
         self._folder = TemporaryDirectory(prefix="vina-explore-")
         self._copies: dict[str, Path] = {}
 
     def path(self, video_id: str) -> Path:
-        """Only what the table `videos` names is given out; a ValueError if that is no file."""
+        """The file that the table `videos` names; a ValueError if there is none, or if it is not to be served."""
         uri = explorer_pages.film_of(self._store, video_id)
         if uri is None or Path(uri).suffix.lower() not in KINDS:
             raise ValueError(f"video {video_id!r} has no film that a browser plays")
+        if not self._is_served(uri):
+            raise ValueError(
+                f"{uri} is neither in the store nor in a folder that was imported: "
+                "`vina explore --videos FOLDER` serves it"
+            )
         with self._lock:
             if uri not in self._copies:
                 own = Path(self._folder.name) / str(len(self._copies))
@@ -104,8 +111,28 @@ class _Films:
             raise ValueError(f"the file of video {video_id!r} is not there: {uri}")
         return self._copies[uri]
 
+    def _is_served(self, uri: str) -> bool:
+        """Whether a file, its links resolved, is in the store, in an imported folder, or in one that was named."""
+        if uri.startswith("s3://"):
+            return self._store.location.is_s3 and uri.startswith(f"{self._store.uri}/")
+        folders = [*self._video_folders, *_imported_folders(self._store)]
+        if not self._store.location.is_s3:
+            folders.append(Path(self._store.uri).resolve())
+        path = Path(uri).resolve()
+        return any(path.is_relative_to(folder) for folder in folders)
 
-def serve(store: Store, host: str, port: int) -> int:
+
+def _imported_folders(store: Store) -> list[Path]:
+    """The folders that runs say they imported."""
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query("""
+            SELECT DISTINCT unnest([configuration ->> '$.path', configuration ->> '$.corpus']) AS path
+            FROM runs WHERE list_contains(stages, 'import')""")
+    paths = [Path(text) for text in rows["path"].to_pylist() if text]
+    return [path.resolve() for path in paths if path.is_absolute()]
+
+
+def serve(store: Store, host: str, port: int, video_folders: Sequence[Path] = ()) -> int:
     """Answer until Ctrl-C."""
     if not is_local(host):
         LOG.warning("%s: everybody who reaches this address can read the store at %s", host, store.uri)
@@ -120,7 +147,7 @@ def serve(store: Store, host: str, port: int) -> int:
         pass
     names = [*LOCAL, *([] if is_local(host) else [host] if host not in ("0.0.0.0", "::") else ["*"])]
     print(f"look at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)", flush=True)
-    uvicorn.run(make_app(store, names), host=host, port=port, log_level="warning", server_header=False)
+    uvicorn.run(make_app(store, names, video_folders), host=host, port=port, log_level="warning", server_header=False)
     return 0
 
 

@@ -70,7 +70,7 @@ def _import(options: argparse.Namespace) -> int:
     store.location.check()
     choices = Options(options.backbone, options.upload)
     run_id = name_run()
-    configuration = {"source": options.source, "path": str(options.path), **asdict(choices)}
+    configuration = {"source": options.source, "path": str(options.path.absolute()), **asdict(choices)}
     with Console(stderr=True).status("") as status, record_run(store, run_id, ["import"], configuration):
 
         def show(summary: Summary) -> None:

@@ -32,6 +32,14 @@ def add_commands(add: Add) -> None:
         metavar="ADDRESS",
         help="who may look (default: this machine alone)",
     )
+    explore.add_argument(
+        "--videos",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="serve video files of this folder too, beside those in the store and in imported folders",
+    )
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -55,4 +63,4 @@ def _report(options: argparse.Namespace) -> int:
 def _explore(options: argparse.Namespace) -> int:
     from flows.explorer import serve  # which loads torch
 
-    return serve(existing_store(options.store), options.host, options.port)
+    return serve(existing_store(options.store), options.host, options.port, options.videos)

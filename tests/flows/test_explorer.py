@@ -9,14 +9,16 @@ from urllib.parse import quote
 import httpx
 import pyarrow as pa
 import pytest
+from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, expect
 
 from flows.cli import main
-from flows.explorer import is_local
+from flows.explorer import is_local, make_app
 from storage import Store
 from storage.feature_reader import FeatureReader
 from storage.vectors import feature_rows
 from tasks.job import Job
+from tasks.run_record import record_run
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
 from tests.conftest import free_port, wait_for_port
 from tests.trained_store import RUN, copy_of, films
@@ -24,6 +26,8 @@ from tests.trained_store import RUN, copy_of, films
 EVIL = "<script>document.title = 'taken'</script>"
 ODD_ID = "a/b?c=<i>&'d'"
 PAGE_ID = "a page in the place of a film"
+OUTSIDE_ID = "a file outside the store"
+LINK_ID = "a link out of the store"
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +36,16 @@ def store(trained: Job, tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store(copy_of(trained, tmp_path_factory.mktemp("explored")).store)
     told = {"fingerprint": "f", "run_id": RUN}
     (Path(store.uri) / "page.html").write_text("<script>alert(1)</script>")
+    secret, link = Path(store.uri).parent / "secret.webm", Path(store.uri) / "link.webm"
+    secret.write_text("secret")
+    link.symlink_to(secret)
     rows: dict[str, tuple[dict[str, str], dict[str, object]]] = {
         "articles": ({"source": "odd"}, {"article_id": f"odd/{EVIL}", "title": EVIL}),
         "steps": ({"source": "odd"}, {"article_id": f"odd/{EVIL}", "row": 0, "step_id": "0", "headline": EVIL}),
         "videos": ({"source": "odd"}, {"video_id": ODD_ID}),
         "videos ": ({"source": "page"}, {"video_id": PAGE_ID, "uri": str(Path(store.uri) / "page.html")}),
+        "videos  ": ({"source": "outside"}, {"video_id": OUTSIDE_ID, "uri": str(secret)}),
+        "videos   ": ({"source": "link"}, {"video_id": LINK_ID, "uri": str(link)}),
         "pairs": ({"selection": "top1"}, {"video_id": ODD_ID, "article_id": f"odd/{EVIL}", "rank": 1}),
     }
     for name, (partition, row) in rows.items():
@@ -51,9 +60,10 @@ def store(trained: Job, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def site(store: Store) -> Iterator[str]:
+def site(store: Store, trained: Job) -> Iterator[str]:
     port = free_port()
     command = [sys.executable, "-m", "flows.cli", "explore", "--port", str(port), "--store", store.uri]
+    command += ["--videos", trained.store]  # the copied store names the files of the first one
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         wait_for_port(port)
@@ -136,6 +146,8 @@ def test_what_is_not_there_is_said(site: str) -> None:
         ("/film?id=nobody", "no video of that id"),
         ("/video?id=" + quote(ODD_ID) + "&by=7", "no matrices of round"),
         ("/film?id=" + quote(PAGE_ID), "has no film that a browser plays"),
+        ("/film?id=" + quote(OUTSIDE_ID), "is neither in the store nor in a folder that was imported"),
+        ("/film?id=" + quote(LINK_ID), "is neither in the store nor in a folder that was imported"),
     ):
         answer = httpx.get(site + path)
         assert answer.status_code == 404 and message in answer.text, path
@@ -155,6 +167,26 @@ def test_a_film_is_given_in_parts(site: str, store: Store) -> None:
     video, path = next(iter(films(store).items()))
     answer = httpx.get(f"{site}/film?id={video}", headers={"Range": "bytes=10-19"})
     assert answer.status_code == 206 and answer.content == path.read_bytes()[10:20]
+
+
+def test_films_of_imported_folders_are_given_out(store: Store) -> None:
+    folder = Path(store.uri).parent
+    client = TestClient(make_app(store, ["testserver"]))
+    assert client.get("/film", params={"id": OUTSIDE_ID}).status_code == 404
+    with record_run(store, "import-1", ["import"], {"source": "videos", "path": str(folder)}):
+        pass
+    assert client.get("/film", params={"id": OUTSIDE_ID}).text == "secret"
+    assert client.get("/film", params={"id": LINK_ID}).text == "secret"
+
+
+def test_sql_writes_nothing(site: str, store: Store) -> None:
+    target = Path(store.uri) / "objects" / "reports" / f"{RUN}.html"
+    before = target.read_bytes()
+    hidden = f"WITH t AS (COPY (SELECT ''taken'') TO ''{target}'') SELECT 1"
+    statement = f"FROM json_execute_serialized_sql(json_serialize_sql('{hidden}'))"
+    answer = httpx.get(f"{site}/sql", params={"query": statement})
+    assert answer.status_code == 200 and "json_execute_serialized_sql is refused" in answer.text
+    assert target.read_bytes() == before
 
 
 def test_who_is_this_machine_alone() -> None:
