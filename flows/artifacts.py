@@ -19,11 +19,11 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
-from flows.display import Terminal
+from flows.cli.terminal import Terminal
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks import progress
-from tasks.job import Job
+from tasks.pipeline import progress
+from tasks.pipeline.job import Job
 
 LOG = logging.getLogger("vina")
 UPDATE_EVERY_S = 2.0

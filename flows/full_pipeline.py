@@ -15,17 +15,17 @@ from pydantic import Field
 
 from flows.artifacts import publish, watched
 from flows.parameters import Execution, Overrides, changes_of
-from flows.pieces import spread_by
+from flows.parts import spread_by
 from storage import Store
 from tasks.evaluation.stage import EVALUATION
 from tasks.features.stage import FEATURES
 from tasks.importers.sources import IMPORT
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.pairing.stage import PAIRING
-from tasks.presets import choose
-from tasks.report import REPORT
-from tasks.run_record import RUN_ID, name_run, record_run
-from tasks.stage import Stage, plan, run_stage
+from tasks.pipeline.presets import choose
+from tasks.report.stage import REPORT
+from tasks.pipeline.run_record import RUN_ID, name_run, record_run
+from tasks.pipeline.stage import Stage, plan, run_stage
 from tasks.training.stage import BURN_IN, ROUNDS
 
 STAGES = (IMPORT, FEATURES, PAIRING, BURN_IN, ROUNDS, EVALUATION, REPORT)

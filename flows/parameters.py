@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from tasks.presets import GROUPS, PRESETS
-from tasks.settings_check import Limited
+from tasks.pipeline.presets import GROUPS, PRESETS
+from tasks.pipeline.settings_check import Limited
 
 STRICT = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 

@@ -21,9 +21,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
 from flows.parameters import Execution
-from tasks import progress
-from tasks.job import Job
-from tasks.spread import Part
+from tasks.pipeline import progress
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Part
 
 DEPLOYMENT = "piece/gpu"
 POLL_S = 2.0

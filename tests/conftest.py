@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 
 from flows.quiet_end import QuietEnd
 from storage import Store
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tests.browser import started
 from tests.trained_store import job_in, make_store
 

@@ -12,11 +12,11 @@ from storage import Store
 from storage.catalogue import Catalogue
 from tasks.demo_world.files import BACKBONE
 from tasks.features.settings import FeatureSettings
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.pairing.pairs import _named
-from tasks.run_record import record_run
-from tasks.spread import here
-from tasks.stage import run_stage
+from tasks.pipeline.run_record import record_run
+from tasks.pipeline.parts import here
+from tasks.pipeline.stage import run_stage
 from tasks.training.settings import TrainingSettings
 
 RUN = "run-1"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from tasks.device import checked_device
+from tasks.pipeline.device import checked_device
 from tasks.evaluation.questions import Question
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings

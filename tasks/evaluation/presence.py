@@ -23,12 +23,12 @@ from tasks.evaluation.methods import WITH, Answer, Method, shown_spans
 from tasks.evaluation.questions import Question
 from tasks.training.teachers import Pair
 from vina_model.grounder import SILENT, TOLD
-from vina_model.metrics import step_presence
+from vina_model.metrics import presence as presence_metric
 from vina_model.metrics.bootstrap import estimate
 from vina_model.presence import EVIDENCE, Presence, evidence_of
 
 BENCHMARK = "htstep"
-VERSION = f"1, {step_presence.VERSION}"
+VERSION = f"1, {presence_metric.VERSION}"
 PEAK = ", plain peak"
 """What the presence is held against."""
 WAYS = {"": SILENT, WITH: TOLD}
@@ -103,11 +103,11 @@ def measured(rows: pa.Table, name: str, seed: int | None, missing: Mapping[str, 
         num_videos, shown = int(videos.max()) + 1, own["is_shown"].to_numpy()
         for judge, method in (("presence", name), ("peak", name + PEAK)):
             scores = own[judge].to_numpy().astype(np.float64)
-            for metric, value in estimate(step_presence.StepPresence(videos, shown, scores), num_videos).items():
+            for metric, value in estimate(presence_metric.StepPresence(videos, shown, scores), num_videos).items():
                 if np.isfinite(value.value):
                     metrics.append(
                         {
-                            "protocol": step_presence.NAME, "protocol_version": step_presence.VERSION, "split": split,
+                            "protocol": presence_metric.NAME, "protocol_version": presence_metric.VERSION, "split": split,
                             "method": method, "metric": metric, **value._asdict(), "num_videos": num_videos,
                             "num_missing": missing[split], "seed": seed,
                         }

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from vina_model.metrics import article_map, article_recall, narration_alignment, step_localization, step_recall
+from vina_model.metrics import crosstask, crosstask_articles, htm_align, htstep_map, htstep_r1
 
 VALIDATION, TEST, ALL = "validation", "test", "all"
-TEST_SETS = step_localization.DRAWS
+TEST_SETS = crosstask.DRAWS
 """How many CrossTask's protocol draws."""
 
 
@@ -57,21 +57,21 @@ class Protocol:
         return len(self.times) == 1
 
 
-HTSTEP_R1 = Protocol(step_recall.NAME, step_recall.VERSION, "htstep", "htstep", "video-id,label,t")
+HTSTEP_R1 = Protocol(htstep_r1.NAME, htstep_r1.VERSION, "htstep", "htstep", "video-id,label,t")
 HTSTEP_MAP = Protocol(
-    article_map.NAME, article_map.VERSION, "htstep", "htstep", "video-id,t-start,t-end,label,score"
+    htstep_map.NAME, htstep_map.VERSION, "htstep", "htstep", "video-id,t-start,t-end,label,score"
 )  # fmt: skip
 HTM_ALIGN = Protocol(
-    narration_alignment.NAME, narration_alignment.VERSION, "htm-align", "htm-align", "video-id,index,t,score"
+    htm_align.NAME, htm_align.VERSION, "htm-align", "htm-align", "video-id,index,t,score"
 )  # fmt: skip
 CROSSTASK = Protocol(
-    step_localization.NAME, step_localization.VERSION, "crosstask", "crosstask", "task,video,step,t"
+    crosstask.NAME, crosstask.VERSION, "crosstask", "crosstask", "task,video,step,t"
 )  # fmt: skip
 CROSSTASK_ORDERED = Protocol(
-    step_localization.ORDERED, step_localization.VERSION, "crosstask", "crosstask", "task,video,step,t"
+    crosstask.ORDERED, crosstask.VERSION, "crosstask", "crosstask", "task,video,step,t"
 )  # fmt: skip
 CROSSTASK_ARTICLES = Protocol(
-    article_recall.NAME, article_recall.VERSION, "crosstask-articles", "youwikihow",
+    crosstask_articles.NAME, crosstask_articles.VERSION, "crosstask-articles", "youwikihow",
     "task,video-id,headline,t-start,t-end,score",
 )  # fmt: skip
 PROTOCOLS = {

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from storage import Store, fingerprint
-from tasks.device import checked_device
+from tasks.pipeline.device import checked_device
 from tasks.evaluation import presence
 from tasks.evaluation.methods import Method, oracle, rules, trained
 from tasks.evaluation.predicting import PROTOCOLS_OF, as_in_files, predict
@@ -24,11 +24,11 @@ from tasks.evaluation.questions import BENCHMARKS, NARRATIONS, Question, questio
 from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
-from tasks.job import Job
-from tasks.model_files import is_calibrated, write_model
-from tasks.progress import say
-from tasks.spread import Part, Spread, here
-from tasks.stage import Ingredients, Stage, versions
+from tasks.pipeline.job import Job
+from tasks.training.model_files import is_calibrated, write_model
+from tasks.pipeline.progress import say
+from tasks.pipeline.parts import Part, Spread, here
+from tasks.pipeline.stage import Ingredients, Stage, versions
 from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.curriculum import Curriculum, NothingToTrain, name_trainings
 from tasks.training.models import published_teacher

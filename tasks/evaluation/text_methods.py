@@ -17,9 +17,9 @@ from storage.vectors import Floats, decode
 from tasks.evaluation.methods import Answer, Method, asr_times
 from tasks.evaluation.questions import Question
 from tasks.evaluation.truth import HELD_BACK
-from tasks.pairing.sentence_models import find_model, load_model, name_model
+from tasks.pairing.encoders import find_model, load_model, name_model
 from tasks.pairing.settings import PairingSettings
-from tasks.text_embedding import embed_texts
+from tasks.pipeline.text_embedding import embed_texts
 from tasks.training.corpus import Corpus
 from vina_model.alignment import by_way_of_narrations, mask_of
 

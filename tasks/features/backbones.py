@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 
-from tasks.demo_world import sight
+from tasks.demo_world import network
 from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint
 from vina_model.s3d import S3D, load_state, seeded
@@ -61,12 +61,12 @@ BACKBONES = {
         Backbone("s3d-milnce", Layer("mixed_5c", 1024), Layer("fc", 512), "[0, 1]", Frames(16, 224), load_s3d),
         Backbone(
             "demo-concepts",
-            Layer("concept", sight.WIDTH),
+            Layer("concept", network.WIDTH),
             None,
             "[0, 1]",
-            Frames(16, sight.SIDE),
-            sight.load_sight,
-            sight.WEIGHTS,
+            Frames(16, network.SIDE),
+            network.load_sight,
+            network.WEIGHTS,
         ),
     )
 }

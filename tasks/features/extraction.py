@@ -14,7 +14,7 @@ import numpy as np
 
 from tasks.features.decoding import Clip, Frames, read_clips
 from tasks.features.network import Outputs, Run
-from tasks.video_file import BadVideo
+from tasks.features.video_file import BadVideo
 
 CLIPS_AHEAD = 24
 

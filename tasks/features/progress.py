@@ -3,7 +3,7 @@
 import logging
 import time
 
-from tasks.progress import say
+from tasks.pipeline.progress import say
 
 LOG = logging.getLogger("vina.features")
 

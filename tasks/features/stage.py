@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from storage import MissingFileError, Store, fingerprint
 from storage.objects import fetch
 from storage.vectors import Floats, feature_rows
-from tasks.device import best_device
+from tasks.pipeline.device import best_device
 from tasks.features import rejects
 from tasks.features.backbones import Layer
 from tasks.features.extraction import Extracted, extract
@@ -30,9 +30,9 @@ from tasks.features.progress import Progress
 from tasks.features.projection import project_features
 from tasks.features.recipe import AS_IMPORTED, Recipe
 from tasks.features.settings import FeatureSettings
-from tasks.job import Job
-from tasks.spread import Part, Spread, cut, here
-from tasks.stage import Ingredients, Stage, versions
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Part, Spread, cut, here
+from tasks.pipeline.stage import Ingredients, Stage, versions
 
 CODE_VERSION = "2"
 MOST_PARTS = 500

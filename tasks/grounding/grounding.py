@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage import Store
-from tasks.device import checked_device
+from tasks.pipeline.device import checked_device
 from tasks.grounding.articles import Article, article_in, article_of, propose, read_article
-from tasks.grounding.subject import Subject, look_at
-from tasks.model_files import find_model, read_model
+from tasks.grounding.video_input import Subject, look_at
+from tasks.training.model_files import find_model, read_model
 from vina_model.grounder import Grounder, Grounding
 
 

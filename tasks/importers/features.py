@@ -13,7 +13,7 @@ from storage.schemas import TABLES
 from storage.vectors import feature_rows
 from tasks.features.recipe import AS_IMPORTED
 from tasks.importers.files import Files
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.text_files import BadFile
 from tasks.importers.videos import MEDIA
 

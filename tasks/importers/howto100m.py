@@ -8,7 +8,7 @@
 from pathlib import Path
 
 from tasks.importers.files import Files, article_id, split_title
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.json_entries import read_json
 from tasks.importers.narrations import Narrations
 from tasks.importers.text_files import clean, read_csv, read_table, whole_number

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files
-from tasks.importers.intake import Admission, Intake
+from tasks.importers.import_session import Admission, Intake
 from tasks.importers.json_entries import Entry, read_json
 from tasks.importers.narrations import number, time_problem
 from tasks.importers.text_files import LONGEST_TEXT, clean

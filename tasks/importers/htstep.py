@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files, article_id
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.json_entries import Entry, read_json
 from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tasks.importers.captions import Cue, sentences_of
-from tasks.importers.intake import Admission, Intake
+from tasks.importers.import_session import Admission, Intake
 from tasks.importers.text_files import LONGEST_TEXT, clean
 
 SENTENCES_AT_ONCE = 100_000

@@ -7,7 +7,7 @@ these, and the benchmarks' protocols deal with them.
 from pathlib import Path
 from typing import Any
 
-from tasks.importers.intake import Admission, Intake
+from tasks.importers.import_session import Admission, Intake
 from tasks.importers.narrations import number, time_problem
 
 

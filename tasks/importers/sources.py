@@ -27,11 +27,11 @@ from tasks.importers import (
     youwikihow,
 )
 from tasks.importers.files import Files
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.summary import Summary
-from tasks.job import Job
-from tasks.spread import Spread, here
-from tasks.stage import Ingredients, Stage, versions
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Spread, here
+from tasks.pipeline.stage import Ingredients, Stage, versions
 
 CODE_VERSION = "1"
 TABLES = ("videos", "narrations", "articles", "steps", "annotations")

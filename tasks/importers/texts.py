@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from storage.vectors import Floats, encode
 from tasks.importers.files import Files
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.text_files import BadFile, clean
 
 EXPECTED = "NAME.parquet with the columns text and vector"

@@ -13,10 +13,10 @@ import av
 
 from tasks.importers.captions import read_cues, sentences_of
 from tasks.importers.files import Files
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.narrations import Narrations
 from tasks.importers.text_files import BadFile
-from tasks.video_file import BadVideo, open_video
+from tasks.features.video_file import BadVideo, open_video
 
 SOURCE = "videos"
 PARTITION = {"source": SOURCE}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.importers.files import Files, article_id, split_title
-from tasks.importers.intake import Intake
+from tasks.importers.import_session import Intake
 from tasks.importers.text_files import LONGEST_TEXT, clean, read_csv
 
 SOURCE = "wikihow"

@@ -13,15 +13,15 @@ import numpy.typing as npt
 from storage import Store, StoreError
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
-from tasks.catalogue import summarise
+from storage.summary import summarise
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.subject import Subject, known_video, said_in
-from tasks.model_files import find_model, read_model
+from tasks.grounding.video_input import Subject, known_video, said_in
+from tasks.training.model_files import find_model, read_model
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.report_page import QUESTIONS, report_page
 from tasks.pages.video_view import MATRICES, maps_of, served_film, view_of
-from tasks.run_record import job_of_run
+from tasks.pipeline.run_record import job_of_run
 from vina_model.grounder import Grounder
 
 VIDEOS_PER_PAGE = 50

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
-from tasks.catalogue import summarise
+from storage.summary import summarise
 from tasks.evaluation.results import COLUMNS, Results, own_student, read_results, trainings_of
 from tasks.grounding.grounding import Question, ground
 from tasks.importers.demo_corpus import CONTACT_SHEET
-from tasks.job import Job
-from tasks.model_files import models_in
+from tasks.pipeline.job import Job
+from tasks.training.model_files import models_in
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
 from tasks.pages.rendering import grid_of, render

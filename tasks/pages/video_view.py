@@ -14,7 +14,7 @@ from storage import Store
 from storage.catalogue import Catalogue, quoted
 from tasks.grounding.articles import Article
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.subject import local_film
+from tasks.grounding.video_input import local_film
 from tasks.importers.captions import Sentence
 from tasks.pages.drawing import heat_map
 from vina_model.grounder import GroundedStep

@@ -8,7 +8,7 @@ from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
 from storage.views import TITLE_KEY
 from tasks.pairing.candidates import OFFERED, Candidates
-from tasks.text_embedding import MEMORY_LIMIT
+from tasks.pipeline.text_embedding import MEMORY_LIMIT
 
 SELECTIONS = ("metadata", "top1", "random_top5")
 TOP = 5

@@ -4,13 +4,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from storage import Store, fingerprint
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import Candidates, NoCandidates, candidates_of
-from tasks.pairing.sentence_models import find_model, foresee_model, load_model, name_model
-from tasks.spread import Part, Spread, here
-from tasks.stage import Ingredients, Stage, versions
-from tasks.text_embedding import Embed, embed_texts, plan_ranges
+from tasks.pairing.encoders import find_model, foresee_model, load_model, name_model
+from tasks.pipeline.parts import Part, Spread, here
+from tasks.pipeline.stage import Ingredients, Stage, versions
+from tasks.pipeline.text_embedding import Embed, embed_texts, plan_ranges
 
 CODE_VERSION = "2"
 INPUTS = ("narrations", "videos", "articles", "steps")

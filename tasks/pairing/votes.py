@@ -14,10 +14,10 @@ from storage import Store, fingerprint
 from storage.catalogue import Catalogue, quoted
 from storage.snapshot import Shard, Snapshot
 from storage.vectors import Floats, decode
-from tasks.device import best_device
+from tasks.pipeline.device import best_device
 from tasks.pairing.candidates import Candidates
 from tasks.pairing.settings import PairingSettings
-from tasks.text_embedding import MEMORY_LIMIT
+from tasks.pipeline.text_embedding import MEMORY_LIMIT
 from vina_model.voting import TitleIndex, hub_handicaps
 
 CODE_VERSION = "1"

@@ -18,7 +18,7 @@ from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.fingerprint import content_hash
 from storage.vectors import Floats
-from tasks.text_embedding import MEMORY_LIMIT
+from tasks.pipeline.text_embedding import MEMORY_LIMIT
 
 Span = tuple[float, float]
 VERSION = "4"

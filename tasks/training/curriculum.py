@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from storage import Store, fingerprint
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.training import checkpoints
 from tasks.training.batches import Example, Reader
 from tasks.training.corpus import Corpus, corpus_of

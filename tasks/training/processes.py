@@ -12,7 +12,7 @@ from datetime import timedelta
 import torch
 from torch import distributed
 
-from tasks.device import checked_device
+from tasks.pipeline.device import checked_device
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tasks.progress import say
+from tasks.pipeline.progress import say
 
 LOG = logging.getLogger("vina.training")
 ROWS_PER_EPOCH = 20

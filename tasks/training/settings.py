@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tasks.settings_check import Limited
+from tasks.pipeline.settings_check import Limited
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ Training is one piece of work, labelling is many: each is given to whoever does 
 
 from dataclasses import asdict, replace
 
-from tasks.job import Job
-from tasks.model_files import write_model
-from tasks.spread import Part, Spread, cut, here
-from tasks.stage import Ingredients, Stage, versions
+from tasks.pipeline.job import Job
+from tasks.training.model_files import write_model
+from tasks.pipeline.parts import Part, Spread, cut, here
+from tasks.pipeline.stage import Ingredients, Stage, versions
 from tasks.training.curriculum import CODE_VERSION, ELSEWHERE, Curriculum, NothingToTrain, mark_of
 from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined

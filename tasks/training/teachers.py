@@ -12,9 +12,9 @@ import pyarrow as pa
 import torch
 
 from storage import Store, fingerprint
-from tasks.device import autocast
-from tasks.job import Interrupted
-from tasks.progress import say
+from tasks.pipeline.device import autocast
+from tasks.pipeline.job import Interrupted
+from tasks.pipeline.progress import say
 from tasks.training.batches import read_ahead
 from tasks.training.corpus import Corpus
 from tasks.training.matrices import Matrices, retire_matrices

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from storage import Store, fingerprint
-from tasks.device import autocast
-from tasks.job import Interrupted
+from tasks.pipeline.device import autocast
+from tasks.pipeline.job import Interrupted
 from tasks.training import checkpoints
 from tasks.training.batches import Example, count_batches, plan_batches, read_ahead
 from tasks.training.processes import Processes

@@ -27,9 +27,9 @@ from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.pairing import votes
 from tasks.pairing.candidates import candidates_of
-from tasks.pairing.sentence_models import load_model, packaged_model
+from tasks.pairing.encoders import load_model, packaged_model
 from tasks.pairing.settings import PairingSettings
-from tasks.text_embedding import embed_texts
+from tasks.pipeline.text_embedding import embed_texts
 from tests.benchmarks.measure import ratio_of_times, report
 from vina_model.voting import TitleIndex
 

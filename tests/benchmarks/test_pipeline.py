@@ -15,9 +15,9 @@ from storage import Store
 from storage.vectors import feature_rows
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import FEATURES, Recipe, make_features
-from tasks.job import Job
-from tasks.spread import Part, here
-from tasks.stage import run_stage
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Part, here
+from tasks.pipeline.stage import run_stage
 
 SHARDS, VIDEOS_PER_SHARD = 5_000, 2
 
@@ -27,13 +27,13 @@ begin = time.monotonic()
 from tasks.evaluation.stage import EVALUATION
 from tasks.features.stage import FEATURES
 from tasks.importers.sources import IMPORT
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.pairing.stage import PAIRING
-from tasks.presets import PRESETS
-from tasks.report import REPORT
-from tasks.run_record import record_run
-from tasks.spread import here
-from tasks.stage import run_stage
+from tasks.pipeline.presets import PRESETS
+from tasks.report.stage import REPORT
+from tasks.pipeline.run_record import record_run
+from tasks.pipeline.parts import here
+from tasks.pipeline.stage import run_stage
 from tasks.training.stage import BURN_IN, ROUNDS
 from storage import Store
 from dataclasses import asdict

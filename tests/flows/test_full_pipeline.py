@@ -9,9 +9,9 @@ from prefect.exceptions import ParameterTypeError
 from flows import full_pipeline
 from flows.full_pipeline import STAGES, choose_stages, vina
 from storage import Store
-from tasks.job import Job
-from tasks.spread import Spread
-from tasks.stage import Ingredients, Stage
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Spread
+from tasks.pipeline.stage import Ingredients, Stage
 
 TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3,missing_share=0.9"
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from flows.full_pipeline import STAGES, StageName, vina
 from flows.parameters import Execution, Overrides, changes_of
-from tasks.presets import GROUPS, PRESETS, choose
+from tasks.pipeline.presets import GROUPS, PRESETS, choose
 
 SCHEMA: dict[str, Any] = vina.parameters.model_dump()
 PROPERTIES, DEFINITIONS = SCHEMA["properties"], SCHEMA["definitions"]

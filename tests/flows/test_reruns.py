@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from flows.full_pipeline import vina
 from storage import Store
 from storage.schemas import TABLES

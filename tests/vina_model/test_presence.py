@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vina_model.metrics.step_presence import StepPresence
+from vina_model.metrics.presence import StepPresence
 from vina_model.presence import EVIDENCE, FEWEST, PENALTY, Presence, evidence_of
 
 STEPS, SECONDS = 6, 60

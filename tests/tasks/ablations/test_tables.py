@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.ablations.making import Ablation
+from tasks.ablations.runner import Ablation
 from tasks.ablations.tables import TABLES, rows_of
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.training.settings import PRESETS
 from tests.tasks.conftest import TINY, MakeJob
 

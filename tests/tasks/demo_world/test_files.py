@@ -20,7 +20,7 @@ from tasks.demo_world.files import BACKBONE, PRIMARY_TASKS, step_index, write_wo
 from tasks.demo_world.knobs import PRESETS, Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
-from tasks.job import Job
+from tasks.pipeline.job import Job
 
 RATE = st.floats(0, 1)
 KNOBS = st.builds(

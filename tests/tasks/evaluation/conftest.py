@@ -8,7 +8,7 @@ import pytest
 
 from storage import Store
 from tasks.evaluation.stage import evaluate
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.training.stage import burn_in, rounds
 from tests.tasks.conftest import TINY
 

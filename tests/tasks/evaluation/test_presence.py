@@ -14,10 +14,10 @@ from tasks.evaluation.presence import _half, calibrate
 from tasks.evaluation.questions import question_of
 from tasks.evaluation.results import student_of
 from tasks.evaluation.stage import EVALUATION, trained_methods
-from tasks.job import Job
-from tasks.model_files import key, read_model
-from tasks.spread import here
-from tasks.stage import run_stage
+from tasks.pipeline.job import Job
+from tasks.training.model_files import key, read_model
+from tasks.pipeline.parts import here
+from tasks.pipeline.stage import run_stage
 from tests.trained_store import RUN, copy_of
 from vina_model.grounder import SILENT, TOLD
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from storage import Store
 from tasks.evaluation.results import read_results
 from tasks.evaluation.stage import evaluate
 from tasks.evaluation.submission import export_htstep
 from tasks.importers.sources import forget_source, import_source
-from tasks.job import Job
-from tasks.run_record import record_run
+from tasks.pipeline.job import Job
+from tasks.pipeline.run_record import record_run
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone
 from tasks.training.stage import burn_in

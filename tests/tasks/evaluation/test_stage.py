@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pytest
 import torch
 
-from flows.cli import main
+from flows.cli.main import main
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.demo_world.files import write_world
@@ -24,7 +24,7 @@ from tasks.evaluation.questions import question_of
 from tasks.evaluation.stage import Evaluation, evaluate
 from tasks.evaluation.text_methods import sentences_by_asr_times
 from tasks.importers.sources import Options, forget_source, import_corpus, import_source
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone

@@ -16,7 +16,7 @@ from tasks.evaluation.questions import question_of
 from tasks.evaluation.stage import evaluate
 from tasks.evaluation.text_methods import read_embeddings, sentences_by_asr_times, zero_shot
 from tasks.importers.sources import Options, forget_source, import_source
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.training.corpus import Corpus
 from tests.tasks.evaluation.conftest import Measured
 

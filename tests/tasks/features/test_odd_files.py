@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-from tasks.video_file import BadVideo
+from tasks.features.video_file import BadVideo
 from tests.tasks.features.films import (
     COLOURS,
     FRAGMENTS,

@@ -11,7 +11,7 @@ from storage.feature_reader import FeatureReader
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import Options, import_source
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from vina_model.s3d import S3D, seeded
 
 

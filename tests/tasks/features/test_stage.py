@@ -25,7 +25,7 @@ from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import Options, forget_source, import_source
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tests.tasks.features.films import COLOURS, write_film
 from vina_model.s3d import seeded
 
@@ -392,7 +392,7 @@ from tasks.features import stage
 from tasks.features.backbones import BACKBONES, Layer
 from tasks.features.network import Outputs
 from tasks.features.settings import FeatureSettings
-from tasks.job import Job
+from tasks.pipeline.job import Job
 
 calls = 0
 

@@ -5,7 +5,7 @@ import pytest
 
 from storage import Store
 from tasks.grounding.articles import article_in, article_of, read_article
-from tasks.job import Job
+from tasks.pipeline.job import Job
 
 
 @pytest.mark.parametrize(

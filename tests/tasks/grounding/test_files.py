@@ -9,7 +9,7 @@ import pytest
 from tasks.grounding.articles import Article
 from tasks.grounding.files import as_chapters, as_csv, as_json, write_whole
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.subject import Subject
+from tasks.grounding.video_input import Subject
 from tasks.importers.captions import read_cues
 from tests.vina_model.test_grounder import make
 from vina_model.grounder import GroundedStep, Grounding

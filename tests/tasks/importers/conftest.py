@@ -13,7 +13,7 @@ from storage import Store
 from tasks.demo_world.files import BACKBONE, write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
-from tasks.importers.intake import Summary
+from tasks.importers.import_session import Summary
 from tasks.importers.sources import import_source
 
 SMALL = Knobs(

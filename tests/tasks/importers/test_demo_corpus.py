@@ -5,9 +5,9 @@ import pytest
 from storage import Store
 from tasks.importers.demo_corpus import CONTACT_SHEET, world_of
 from tasks.importers.sources import IMPORT, import_corpus, import_source
-from tasks.job import Job
-from tasks.spread import here
-from tasks.stage import reasons_to_run, run_stage
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import here
+from tasks.pipeline.stage import reasons_to_run, run_stage
 
 TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3"
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from storage import Store
 from tasks.grounding.files import as_chapters
 from tasks.grounding.grounding import Grounded, Question, ground
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.pages.video_page import video_page
 from tasks.pages.video_view import Film, view_of, with_film
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until

@@ -13,7 +13,7 @@ import pyarrow as pa
 from storage import Store
 from storage.catalogue import Catalogue
 from storage.fingerprint import content_hash
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.pairing import lookup, stage
 from tasks.pairing.settings import PairingSettings
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from storage import Store
-from tasks.job import Interrupted, Job
+from tasks.pipeline.job import Interrupted, Job
 from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
 from tasks.training.curriculum import Curriculum
@@ -95,7 +95,7 @@ def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monk
 COMMAND = """
 import json, sys, torch
 torch.set_num_threads(1)
-from tasks.job import Job
+from tasks.pipeline.job import Job
 from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in, rounds
 from tasks.training import trainer

@@ -11,7 +11,7 @@ from tasks.demo_world.files import BACKBONE, write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
-from tasks.job import Interrupted, Job
+from tasks.pipeline.job import Interrupted, Job
 from tasks.training import teachers
 from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum

@@ -7,13 +7,13 @@ import pytest
 
 from tests.vina_model.metrics import random_worlds as worlds
 from tests.vina_model.metrics.slow_metrics import Detection, Segment
-from vina_model.metrics.article_map import ArticleMap
-from vina_model.metrics.article_recall import ArticleRecall
+from vina_model.metrics.htstep_map import ArticleMap
+from vina_model.metrics.crosstask_articles import ArticleRecall
 from vina_model.metrics.bootstrap import DRAWS, LEVEL, Estimate, Values, estimate, ratio
 from vina_model.metrics.columns import Floats
-from vina_model.metrics.narration_alignment import NarrationAlignment
-from vina_model.metrics.step_localization import StepLocalization
-from vina_model.metrics.step_recall import StepRecall
+from vina_model.metrics.htm_align import NarrationAlignment
+from vina_model.metrics.crosstask import StepLocalization
+from vina_model.metrics.htstep_r1 import StepRecall
 
 pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)
 

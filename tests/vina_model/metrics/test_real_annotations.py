@@ -13,11 +13,11 @@ from tests.vina_model.metrics import random_worlds as worlds
 from tests.vina_model.metrics import slow_metrics as slow
 from tests.vina_model.metrics.slow_metrics import Detection, Segment
 from vina_model.decoding import in_order
-from vina_model.metrics.article_map import ArticleMap
-from vina_model.metrics.article_recall import ArticleRecall
+from vina_model.metrics.htstep_map import ArticleMap
+from vina_model.metrics.crosstask_articles import ArticleRecall
 from vina_model.metrics.bootstrap import Values
-from vina_model.metrics.step_localization import StepLocalization, draw_test_sets
-from vina_model.metrics.step_recall import StepRecall
+from vina_model.metrics.crosstask import StepLocalization, draw_test_sets
+from vina_model.metrics.htstep_r1 import StepRecall
 
 DATA = Path(os.environ.get("VINA_DATA", ""))
 NOT_IN_THE_ARTICLE_TEST = {"105222", "44789", "87706"}

@@ -1,0 +1,5 @@
+"""`python -m flows.cli`: the command `vina` without its console script."""
+
+from flows.cli.main import entry
+
+entry()

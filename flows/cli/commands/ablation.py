@@ -1,0 +1,110 @@
+"""The command that makes the ablation tables."""
+
+import argparse
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.table import Table as Grid
+
+from flows.cli.commands.results import print_results
+from flows.cli.commands.shared import Add, existing_store, mean_and_spread, print_parts
+from flows.cli.commands.training_options import add_training_options, training_settings
+from tasks.pipeline.job import Job
+from tasks.pipeline.run_record import name_run, record_run
+
+if TYPE_CHECKING:
+    from tasks.ablations.runner import Result
+
+TABLES = {
+    "components": "narrations and steps, fixed and iterative labels, with and without narrations",
+    "pathways": "the way from steps to seconds at inference",
+    "labels": "the matrix that labels are read from, and their threshold",
+    "selection": "how videos are paired with articles",
+    "architecture": "positions and projections of steps",
+    "curriculum": "what each stage of the training adds",
+    "main": "both TAN* and VINA on all benchmarks (`vina results` shows them)",
+}
+
+
+def add_commands(add: Add) -> None:
+    """Declare it."""
+    ablate = add(
+        "ablate",
+        _ablate,
+        "train the method without some of its parts, with several seeds, and show what each part is worth",
+        "vina ablate components --seeds 0,1,2 --preset demo",
+    )
+    listed = "; ".join(f"{name}: {about}" for name, about in TABLES.items())
+    ablate.add_argument("table", choices=[*TABLES, "all"], metavar="TABLE", help=f"{listed}; all")
+    ablate.add_argument("--seeds", type=_seeds, default=[0, 1, 2], metavar="N,N", help="(default: 0,1,2)")
+    ablate.add_argument("--json", action="store_true", help="all cells, for scripts")
+    add_training_options(ablate, "demo")
+
+
+def _seeds(text: str) -> list[int]:
+    if not all(part.isdigit() for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers, e.g. 0,1,2")
+    return list(dict.fromkeys(int(part) for part in text.split(",")))
+
+
+def _ablate(options: argparse.Namespace) -> int:
+    from tasks.ablations.runner import Ablation  # which loads torch
+
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("vina").setLevel(logging.INFO)
+    if not any(change.startswith("selection=") for change in options.changes):
+        options.changes.append("selection=metadata")  # as in the paper's tables
+    store = existing_store(options.store)
+    job = Job(store.uri, name_run(), training=training_settings(options))
+    tables = list(TABLES) if options.table == "all" else [options.table]
+    with record_run(store, job.run_id, [f"ablate {options.table}"], asdict(job) | {"seeds": options.seeds}):
+        ablation = Ablation(job)
+        results = {table: ablation.make(table, options.seeds) for table in tables}
+    if options.json:
+        print(json.dumps({table: [vars(found) for found in cells] for table, cells in results.items()}, indent=1))
+        return 0
+    for table, cells in results.items():
+        if table == "main":
+            print_results(store, job.run_id)
+            continue
+        seeds = ", ".join(map(str, options.seeds))
+        said = f"{table}: {TABLES[table]}; %, mean and standard deviation of the seeds {seeds}"
+        print_parts(f"{said}; HT-Step: {ablation.split}", *_grids(cells))
+    return 0
+
+
+def _grids(cells: "Sequence[Result]") -> list[Grid]:
+    """Rows with the same columns together."""
+    columns: dict[str, list[str]] = {}
+    for found in cells:
+        known = columns.setdefault(found.variant, [])
+        if found.measure not in known:
+            known.append(found.measure)
+    widest = max(columns.values(), key=len)
+    groups: list[tuple[list[str], list[str]]] = []
+    for variant, measures in columns.items():
+        if not groups or not set(groups[-1][1]) & set(measures):
+            groups.append(([], []))
+        groups[-1][0].append(variant)
+        groups[-1][1].extend(measure for measure in measures if measure not in groups[-1][1])
+    for _, measures in groups:
+        measures.sort(key=lambda measure: widest.index(measure) if measure in widest else 0)
+    return [_grid(cells, variants, measures) for variants, measures in groups]
+
+
+def _grid(cells: "Sequence[Result]", variants: list[str], measures: list[str]) -> Grid:
+    printed = {found.measure for found in cells if found.paper is not None}
+    heads = [head for measure in measures for head in ([measure, "paper"] if measure in printed else [measure])]
+    grid = Grid("", *heads)
+    for variant in variants:
+        row = []
+        for measure in measures:
+            own = [found for found in cells if (found.variant, found.measure) == (variant, measure)]
+            row.append(mean_and_spread([found.value for found in own]))
+            if measure in printed:
+                row.append(f"{own[0].paper:.1f}" if own and own[0].paper is not None else "")
+        grid.add_row(variant, *row)
+    return grid

@@ -1,0 +1,114 @@
+"""Commands that bring data in, or take it out: import, forget, demo."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from flows.cli.commands.shared import Add, existing_store, whole_number
+from storage import Store
+from tasks.demo_world.files import write_world
+from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
+from tasks.demo_world.script import World
+from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
+from tasks.importers.summary import Summary
+from tasks.pipeline.run_record import name_run, record_run
+
+
+def add_commands(add: Add) -> None:
+    """Declare them."""
+    bring = add(
+        "import",
+        _import,
+        "bring in whatever part of a data set you have",
+        "vina import crosstask path/to/crosstask_release",
+    )
+    _add_source(bring)
+    bring.add_argument("path", metavar="PATH", type=Path, help="a folder with the data set's files, or one of them")
+    bring.add_argument(
+        "--backbone", metavar="NAME", help="features, texts: the network's name (default: the folder's, or file's)"
+    )
+    bring.add_argument("--upload", action="store_true", help="videos: copy the files into the store")
+    bring.add_argument("--json", action="store_true", help="the summary for scripts")
+
+    forget = add(
+        "forget",
+        _forget,
+        "take out what a source has brought, to import it anew (older versions stay until gc)",
+        "vina forget features --backbone s3d-milnce",
+    )
+    _add_source(forget)
+    forget.add_argument("--backbone", metavar="NAME", help="features, texts: which ones")
+
+    demo = add(
+        "demo",
+        _demo,
+        "write a small world of how-to videos in the real data sets' formats",
+        "vina demo demo-corpus --preset hard --set num_videos=2000 --set feature_noise=1.5",
+    )
+    demo.add_argument("folder", metavar="FOLDER", type=Path, help="where to write it; it must be new or empty")
+    demo.add_argument("--preset", choices=list(PRESETS), default="default", help="how hard it is (default: default)")
+    demo.add_argument("--seed", type=whole_number, default=0, help="another seed is another world (default 0)")
+    demo.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KNOB=VALUE",
+        dest="changes",
+        help="turn a knob; `--set help` explains them all",
+    )
+
+
+def _add_source(command: argparse.ArgumentParser) -> None:
+    command.add_argument("source", metavar="SOURCE", choices=list(SOURCES), help="one of: " + ", ".join(SOURCES))
+
+
+def _import(options: argparse.Namespace) -> int:
+    store = Store(options.store)
+    store.location.check()
+    choices = Options(options.backbone, options.upload)
+    run_id = name_run()
+    configuration = {"source": options.source, "path": str(options.path.absolute()), **asdict(choices)}
+    with Console(stderr=True).status("") as status, record_run(store, run_id, ["import"], configuration):
+
+        def show(summary: Summary) -> None:
+            kept = ", ".join(f"{count:,} {table}" for table, count in summary.kept.items())
+            status.update(f"importing {options.source}: {kept}")
+
+        summary = import_source(store, run_id, options.source, options.path, choices, show)
+        status.update("looking for what is missing")
+        missing = missing_lines(store)
+    if options.json:
+        print(json.dumps(summary.as_dict() | {"run_id": run_id, "missing": missing}, indent=1))
+    else:
+        print(*summary.lines(), *missing, sep="\n")
+        if summary.rejected:
+            prefix = summary.rejects_shard
+            print(f"why: vina sql \"FROM rejects WHERE starts_with(_shard, '{prefix}')\" --store {options.store}")
+    return 1 if summary.damaged or not (summary.kept or summary.present) else 0
+
+
+def _forget(options: argparse.Namespace) -> int:
+    store = existing_store(options.store)
+    taken = forget_source(store, options.source, options.backbone)
+    for table, rows in taken.items():
+        print(f"{table}: {rows:,} rows of {options.backbone or options.source} are forgotten")
+    if not taken:
+        print(f"the store has nothing of {options.backbone or options.source}")
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    if "help" in options.changes:
+        print(*explain_knobs(), sep="\n")
+        return 0
+    if wrong := [change for change in options.changes if "=" not in change]:
+        raise ValueError(f"--set {wrong[0]}: KNOB=VALUE is expected")
+    changes = dict(change.split("=", 1) for change in options.changes)
+    world = World(choose_knobs(options.preset, changes), options.seed)
+    with Console(stderr=True).status("") as status:
+        written = write_world(world, options.folder, status.update)
+    print(*written, sep="\n")
+    return 0

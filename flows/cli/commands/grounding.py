@@ -1,0 +1,122 @@
+"""The command that uses a model: where a video shows the steps of an article."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table as Grid
+
+from flows.cli.commands.shared import Add, maybe_store, print_parts
+from flows.cli.terminal import Terminal
+from storage import Store
+
+if TYPE_CHECKING:
+    from tasks.grounding.grounding import Grounded
+
+
+def add_commands(add: Add) -> None:
+    """Declare it."""
+    ground = add(
+        "ground",
+        _ground,
+        "find the steps of an article in a video, and say which are not shown",
+        'vina ground film.mp4 --steps "Chop the onion; Fry it" --narrations film.srt --output film.html',
+    )
+    ground.add_argument("video", nargs="?", metavar="VIDEO", help="a video file, or the id of an imported video")
+    what = ground.add_mutually_exclusive_group()
+    what.add_argument(
+        "--article", type=Path, metavar="FILE", help="steps in a text file, one a line, or JSON with title and steps"
+    )
+    what.add_argument("--task", metavar="ID", help="an article of the store, by its id or title")
+    what.add_argument(
+        "--steps",
+        nargs="+",
+        default=[],
+        metavar="TEXT",
+        help="the steps; several in one, between semicolons",
+    )
+    ground.add_argument(
+        "--narrations", type=Path, metavar="FILE", help="what is said: .srt, .vtt or .json (default: what was imported)"
+    )
+    ground.add_argument(
+        "--checkpoint", metavar="RUN|FILE", help="a run's id, or a model's file (default: the newest run's model)"
+    )
+    ground.add_argument("--weights", metavar="FILE", help="of the network that makes features, if a video has none yet")
+    ground.add_argument("--device", metavar="NAME", help="cuda, mps, cpu, ... (default: the best there is)")
+    ground.add_argument(
+        "--output",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write it: .json, .csv, .vtt (chapters) or .html (a page); may be given several times",
+    )
+    ground.add_argument("--json", action="store_true", help="print JSON, for scripts")
+
+
+def _ground(options: argparse.Namespace) -> int:
+    from tasks.grounding import files  # which loads torch
+    from tasks.grounding.grounding import Question, ground
+    from tasks.pipeline.progress import listening
+
+    if options.video is None:
+        raise ValueError("name a video: a file, or the id of an imported one (--help)")
+    known = [*files.FORMATS, ".html"]
+    for path in options.output:
+        if path.suffix.lower() not in known:
+            raise ValueError(f"--output {path}: the name must end in {', '.join(known)}")
+        if not path.parent.is_dir():
+            raise ValueError(f"--output {path}: there is no folder {path.parent}")
+    question = Question(
+        options.video, options.article, options.task, tuple(options.steps), options.narrations, options.checkpoint,
+        options.weights, options.device,
+    )  # fmt: skip
+    store = maybe_store(options.store)
+    with Terminal() as terminal, listening(terminal.tell):
+        terminal.begin("features")
+        grounded = ground(question, store)
+    for path in options.output:
+        ending = path.suffix.lower()
+        files.write_whole(path, _page(grounded, store) if ending == ".html" else files.FORMATS[ending](grounded))
+    if options.json:
+        print(files.as_json(grounded), end="")
+    else:
+        _show(grounded)
+        print(*(f"written: {path}" for path in options.output), sep="\n", end="\n" if options.output else "")
+    return 0
+
+
+def _page(grounded: "Grounded", store: Store | None) -> str:
+    from tasks.pages.video_page import video_page  # which loads matplotlib
+
+    return video_page(grounded, store)
+
+
+def _show(grounded: "Grounded") -> None:
+    """The table, and what its reader should know about it."""
+    from tasks.pages.rendering import clock
+
+    subject, article, found = grounded.subject, grounded.article, grounded.found
+    heard = f"{len(subject.narrations)} narrations" if subject.narrations else "nothing is said"
+    name = grounded.model.name or "a checkpoint"
+    lines: list[str | Grid] = [f"{subject.name}, {clock(found.num_seconds)}, {heard}; by {name}"]
+    if article.proposals:
+        lines.append("proposed by what is said (the first is taken; --task ID takes another):")
+        lines += [f"  {one.article_id}  {one.title}, {one.votes} votes" for one in article.proposals]
+    grid = Grid("", article.title or "step", "start", "end", "score", "shown?")
+    for number, step in enumerate(found.steps, 1):
+        where = (clock(step.start_s), clock(step.end_s), f"{step.score:.2f}")
+        chance = "" if step.presence is None else f"{100 * step.presence:.0f} %"
+        if step.is_shown is False:
+            grid.add_row(str(number), step.text, "", "", "", f"not shown ({chance})")
+        else:
+            grid.add_row(str(number), step.text, *where, f"shown ({chance})" if chance else "not known")
+    lines.append(grid)
+    if not grounded.model.presence:
+        lines.append(
+            "whether a step is shown is not known: this model was never calibrated (`vina run --stages evaluation` "
+            "does it, on videos annotated for HT-Step)"
+        )
+    if blind := [step.text for step in found.steps if not step.num_known_words]:
+        lines.append(f"the model knows no word of: {'; '.join(blind)}")
+    print_parts(*lines)

@@ -1,0 +1,66 @@
+"""Commands that show what was made: a report in a file, or all of it in a browser."""
+
+import argparse
+from pathlib import Path
+
+from flows.cli.commands.shared import Add, existing_store, whole_number
+
+PORT = 8420
+
+
+def add_commands(add: Add) -> None:
+    """Declare them."""
+    report = add(
+        "report",
+        _report,
+        "write the report about a run: one HTML file that needs nothing but a browser",
+        "vina report --output report.html",
+    )
+    report.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest that is complete)")
+    report.add_argument("--output", type=Path, metavar="FILE", help="default: reports/RUN.html in the store")
+
+    explore = add(
+        "explore",
+        _explore,
+        "look at the store in a browser: runs, videos, matrices, and SQL; until Ctrl-C",
+        "vina explore --port 8420",
+    )
+    explore.add_argument("--port", type=whole_number, default=PORT, metavar="N", help=f"default: {PORT}")
+    explore.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="who may look (default: this machine alone)",
+    )
+    explore.add_argument(
+        "--videos",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="serve video files of this folder too, beside those in the store and in imported folders",
+    )
+
+
+def _report(options: argparse.Namespace) -> int:
+    from tasks.grounding.files import write_whole  # which loads torch
+    from tasks.pages.report_page import newest_run, report_page
+    from tasks.pipeline.run_record import job_of_run
+
+    store = existing_store(options.store)
+    if options.output is not None and not options.output.parent.is_dir():
+        raise ValueError(f"--output {options.output}: there is no folder {options.output.parent}")
+    run_id = options.run or newest_run(store)
+    page = report_page(store, job_of_run(store, run_id))
+    if options.output is None:
+        print(store.objects.put(f"reports/{run_id}.html", page.encode()))
+    else:
+        write_whole(options.output, page)
+        print(options.output)
+    return 0
+
+
+def _explore(options: argparse.Namespace) -> int:
+    from flows.web.explorer import serve  # which loads torch
+
+    return serve(existing_store(options.store), options.host, options.port, options.videos)

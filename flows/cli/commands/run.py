@@ -1,0 +1,178 @@
+"""Commands that run the pipeline, or say what would run. Prefect is imported when one does: others answer at once."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from flows.cli.commands.results import print_summary
+from flows.cli.commands.shared import Add, whole_number
+from flows.cli.commands.training_options import add_training_options, changes_in
+from storage import Store
+from tasks.pipeline.run_record import name_run, record_run
+from tasks.pipeline.parts import here
+
+if TYPE_CHECKING:
+    from tasks.pipeline.job import Job
+    from tasks.pipeline.stage import Stage
+
+FLAGS = {
+    "weights": ("features", "weights"),
+    "frame_size": ("features", "size_px"),
+    "short_side": ("features", "short_side_px"),
+    "joint": ("features", "joint"),
+    "dictionary": ("features", "dictionary"),
+    "retry_rejected": ("features", "retry_rejected"),
+    "model": ("pairing", "model"),
+    "articles": ("pairing", "articles"),
+    "correct_hubs": ("pairing", "correct_hubs"),
+}
+"""Options that are settings."""
+RUNNERS = ["threads", "processes", "dask", "ray"]
+
+
+def add_commands(add: Add) -> None:
+    """Declare them."""
+    run = add("run", _run, "run the pipeline in this process", "vina run --preset demo --store demo-store")
+    _add_options(run)
+    run.add_argument("--dispatch", choices=["here", "pool"], default="here", help="who works (default: here)")
+    run.add_argument("--runner", choices=RUNNERS, default="threads", help="of --workers (default: threads)")
+    run.add_argument("--workers", type=whole_number, default=1, metavar="N", help="parts at once (default: 1)")
+    run.add_argument("--devices", type=whole_number, default=1, metavar="N", help="GPUs to train on (default: 1)")
+    _add_options(add("plan", _plan, "say what `vina run` would do, and why", "vina plan --preset demo --set epochs=20"))
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order")
+    command.add_argument("--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: the time)")
+    command.add_argument("--force", action="store_true", help="make the stages' results anew, changed or not")
+    command.add_argument("--corpus", metavar="FOLDER", help="import: a folder for each source, or demo:default")
+    command.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
+    command.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames")
+    command.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first")
+    command.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
+    command.add_argument("--dictionary", metavar="FILE", help="features: words of --joint (default: by the weights)")
+    command.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
+    command.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder or name (default: MPNet)")
+    command.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
+    command.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles near to all")
+    add_training_options(command, "paper")
+
+
+def _stages(text: str) -> list[str]:
+    from flows.full_pipeline import choose_stages
+
+    try:
+        return [stage.name for stage in choose_stages(text.split(","))]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _run_id(text: str) -> str:
+    try:
+        return name_run(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _changes(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What --set and the other options ask for; settings that nobody named are the preset's."""
+    changes = changes_in(options)
+    for option, (group, name) in FLAGS.items():
+        if (value := getattr(options, option)) not in (None, False):
+            changes.setdefault(group, {}).setdefault(name, value)
+    return changes
+
+
+def _job(options: argparse.Namespace) -> "Job":
+    from flows.full_pipeline import make_job
+
+    run_id = _run_id_of_all(options) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.run_id
+    job = make_job(options.preset, options.store, options.corpus, _changes(options), run_id, options.force)
+    Store(job.store).location.check()
+    return job
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from flows.full_pipeline import choose_stages
+    from tasks.pipeline.stage import plan
+
+    for step in plan(_job(options), choose_stages(options.stages)):
+        if step.reasons:
+            print(f"run   {step.stage.name:<11} {'; '.join(step.reasons)}")
+        elif step.waits_for:
+            print(f"maybe {step.stage.name:<11} if what it reads is changed by {', '.join(step.waits_for)}")
+        else:
+            print(f"skip  {step.stage.name:<11} nothing has changed")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    from flows.full_pipeline import choose_stages
+
+    job = _job(options)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("vina").setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)  # bars, or lines
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        _run_together(job, choose_stages(options.stages))
+        return 0
+    _run_flow(options, job)
+    if not options.stages or {"evaluation", "report"} & set(options.stages):
+        print_summary(Store(job.store), job.run_id)
+    print(f"run {job.run_id} completed; `vina tables --store {job.store}` shows what there is")
+    return 0
+
+
+def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
+    """As one process of a torchrun that somebody started: all do the same, whatever was done before."""
+    if job.force:
+        raise ValueError("--force is for one process: `vina run --devices N --force` starts torchrun by itself")
+    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
+        logging.getLogger("vina").setLevel(logging.WARNING)
+        for stage in stages:
+            stage.work(job, here)
+        return
+    names = [stage.name for stage in stages]
+    with record_run(Store(job.store), job.run_id, names, asdict(job) | {"stages": names}):
+        for stage in stages:
+            print(f"{stage.name}: {stage.work(job, here)}")
+
+
+def _run_flow(options: argparse.Namespace, job: "Job") -> None:
+    from flows.artifacts import DISPLAY
+    from flows.cli.terminal import Terminal
+    from flows.full_pipeline import vina
+    from flows.parameters import Execution, Overrides
+
+    given = {name: getattr(options, name) for name in ("runner", "workers", "devices")}
+    with Terminal() as terminal:
+        DISPLAY.set(terminal)
+        vina(
+            preset=options.preset,
+            store=job.store,
+            corpus=job.corpus,
+            overrides=Overrides.model_validate(_changes(options)),
+            stages=options.stages,
+            run_id=job.run_id,
+            force=job.force,
+            dispatch=options.dispatch,
+            execution=Execution(**given),
+        )
+
+
+def _run_id_of_all(options: argparse.Namespace) -> str:
+    """The name that all processes of a torchrun have for their run; a ValueError if they cannot share the stages."""
+    from flows.full_pipeline import choose_stages
+
+    alone = [stage.name for stage in choose_stages(options.stages) if not stage.is_shared]
+    if alone:
+        raise ValueError(
+            f"{alone[0]} is for one process: under torchrun name stages that are shared (--stages burn-in)"
+        )
+    run_id = options.run_id or os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    if run_id == "none":
+        raise ValueError("under torchrun all processes must know the run's name: give it one (--run-id ID)")
+    return str(run_id)

@@ -1,0 +1,179 @@
+"""Commands around running it as a service: `vina up` on one machine, and `vina status` anywhere."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table as Grid
+
+from flows.cli.commands.shared import Add, existing_store, print_parts, whole_number
+from storage import Store
+from storage.catalogue import Catalogue
+
+PREFECT = [sys.executable, "-m", "prefect"]
+DECLARED = Path(__file__).resolve().parents[2] / "prefect.yaml"
+POOLS = {"vina-cpu": [], "vina-gpu": ["--limit", "1"]}
+"""The pools, and what their worker on this machine is told: a GPU does one thing at a time."""
+START_S = 120
+ACTIVE = ["PENDING", "RUNNING", "CANCELLING", "SCHEDULED"]
+
+
+def add_commands(add: Add) -> None:
+    """Declare them."""
+    up = add(
+        "up",
+        _up,
+        "start what one machine needs (Prefect's server, both pools, a worker each), deploy, and stay until Ctrl-C",
+        "vina up --store s3://bucket/prefix",
+    )
+    up.add_argument("--port", type=whole_number, default=4200, help="of the server, on loopback (default: 4200)")
+    status = add("status", _status, "show what each stage last did, and what is running now", "vina status --json")
+    status.add_argument("--json", action="store_true", help="for scripts")
+
+
+def _up(options: argparse.Namespace) -> int:
+    store = Store(options.store)
+    store.location.check()
+    if not DECLARED.is_file():
+        raise ValueError(f"there is no {DECLARED}: `vina up` deploys from a checkout, workers need the package alone")
+    address = options.store if store.location.is_s3 else str(Path(options.store).resolve())
+    url = f"http://127.0.0.1:{options.port}/api"
+    environment = os.environ | {"PREFECT_API_URL": url, "VINA_STORE": address, "PREFECT_WORKER_QUERY_SECONDS": "2"}
+    environment["PREFECT_LOGGING_LEVEL"] = "INFO"  # here are no bars
+    logs = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser() / "vina-up"
+    logs.mkdir(parents=True, exist_ok=True)
+    if _answers(url):
+        raise ValueError(f"something answers at {url} already: use it, or name another --port")
+    with _processes(logs, environment) as start:
+        server = start("server", ["server", "start", "--host", "127.0.0.1", "--port", str(options.port)])
+        _wait_for(url, server, logs)
+        for pool in POOLS:
+            _prefect(environment, "work-pool", "create", pool, "--type", "process", "--overwrite")
+        _prefect(environment, "--no-prompt", "deploy", "--all", "--prefect-file", str(DECLARED))
+        workers = [
+            start(pool, ["worker", "start", "--pool", pool, "--name", f"{pool} here", *limits])
+            for pool, limits in POOLS.items()
+        ]
+        print(
+            f"up: {url.removesuffix('/api')} shows runs, forms and artifacts; logs are in {logs}\n"
+            f"store: {address}\nin another terminal:\n  export PREFECT_API_URL={url}\n"
+            "  prefect deployment run vina/full-pipeline --param preset=demo",
+            flush=True,
+        )
+        while not (ended := [process for process in (server, *workers) if process.poll() is not None]):
+            time.sleep(1)
+    print(f"vina: a process ended with exit code {ended[0].returncode}: its log in {logs} says why", file=sys.stderr)
+    return 1
+
+
+@contextmanager
+def _processes(logs: Path, environment: dict[str, str]) -> Iterator[Any]:
+    """Starts processes, which end when this does, however it ends."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+        with (logs / f"{name}.log").open("wb") as log:
+            running.append(
+                subprocess.Popen([*PREFECT, *arguments], env=environment, stdout=log, stderr=subprocess.STDOUT)
+            )
+        return running[-1]
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield start
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        for process in reversed(running):  # the server last: workers tell it that they go
+            process.terminate()
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _prefect(environment: dict[str, str], *arguments: str) -> None:
+    done = subprocess.run(
+        [*PREFECT, *arguments], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    if done.returncode:
+        raise ValueError(f"`prefect {' '.join(arguments)}` failed: {(done.stderr or done.stdout).strip()[-1000:]}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes], logs: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while not _answers(url):
+        if server.poll() is not None or time.monotonic() > deadline:
+            raise ValueError(f"Prefect's server did not start: {logs / 'server.log'} says why")
+        time.sleep(0.2)
+
+
+def _status(options: argparse.Namespace) -> int:
+    found = {"stages": _stages(existing_store(options.store)), "runs": _runs(existing_store(options.store))}
+    if os.environ.get("PREFECT_API_URL"):
+        found["active"] = _active()
+    if options.json:
+        print(json.dumps(found, indent=1, default=str))
+        return 0
+    for title, rows in found.items():
+        print_parts(f"{title}: none" if not rows else title, *([_grid(rows)] if rows else []))
+    return 0
+
+
+def _stages(store: Store) -> list[dict[str, Any]]:
+    with Catalogue(store) as catalogue:
+        return catalogue.query("""
+            SELECT stage, _shard AS subject, _written_by AS run, strftime(finished_at, '%Y-%m-%d %H:%M:%S') AS finished,
+                   round(took_s, 1) AS took_s, split_part(trim(report, E'\\n '), E'\\n', 1) AS report
+            FROM completions ORDER BY finished_at""").to_pylist()
+
+
+def _runs(store: Store) -> list[dict[str, Any]]:
+    with Catalogue(store) as catalogue:
+        return catalogue.query("""
+            SELECT run_id, state, strftime(started_at, '%Y-%m-%d %H:%M:%S') AS started, host,
+                   array_to_string(stages, ', ') AS stages, coalesce(error, '') AS error
+            FROM runs ORDER BY started_at DESC LIMIT 10""").to_pylist()
+
+
+def _active() -> list[dict[str, Any]]:
+    """What Prefect's server knows of runs that are not over: their states, and how far their stages are."""
+    from prefect import get_client
+    from prefect.client.schemas import filters
+
+    states = filters.FlowRunFilterState(type=filters.FlowRunFilterStateType.model_validate({"any_": ACTIVE}))
+    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=["vina", "piece"]))
+    rows = []
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_filter=flows, flow_run_filter=filters.FlowRunFilter(state=states)):
+            own = filters.ArtifactFilterFlowRunId(any_=[run.id])
+            artifacts = client.read_artifacts(artifact_filter=filters.ArtifactFilter(flow_run_id=own))
+            shares = {str(a.key): a for a in artifacts if a.type == "progress"}
+            last = max(shares.values(), key=lambda artifact: str(artifact.updated), default=None)
+            said = f"{str(last.key).removeprefix('progress-')} {float(str(last.data)):.0f} %" if last else ""
+            rows.append({"run": run.name, "state": run.state_name, "since": run.start_time, "progress": said})
+    return rows
+
+
+def _grid(rows: list[dict[str, Any]]) -> Grid:
+    grid = Grid(*rows[0])
+    for row in rows:
+        grid.add_row(*("" if value is None else str(value) for value in row.values()))
+    return grid

@@ -1,0 +1,110 @@
+"""Commands that read the store, and the one that tidies it: tables, describe, sql, gc."""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from flows.cli import sql_prompt
+from flows.cli.commands.shared import Add, existing_store, print_parts, readable_size, whole_number
+from storage import QueryError, Store
+from storage.catalogue import Catalogue
+from storage.schemas import PROVENANCE, TABLES, schema_of
+from storage.views import VIEWS
+from storage.summary import summarise
+
+
+def add_commands(add: Add) -> None:
+    """Declare them."""
+    tables = add("tables", _tables, "list the tables and what they hold", "vina tables")
+    tables.add_argument("--json", action="store_true", help="for scripts")
+
+    describe = add("describe", _describe, "explain the columns of a table", "vina describe pseudo_labels")
+    describe.add_argument("table", metavar="TABLE", help="one of: " + ", ".join(TABLES))
+
+    sql = add(
+        "sql",
+        _sql,
+        "ask the store in SQL, read-only; with no query: a prompt",
+        'vina sql "SELECT round, avg(score) FROM pseudo_labels GROUP BY round" --format csv',
+    )
+    sql.add_argument("query", nargs="?", metavar="QUERY", help="one SELECT; features_v3 is version 3 of features")
+    sql.add_argument("--format", choices=sql_prompt.FORMATS, help="default: what FILE's ending says, else table")
+    sql.add_argument("--output", type=Path, metavar="FILE", help="write the answer here")
+
+    gc = add("gc", _gc, "delete files that only old versions and dead writers use", "vina gc --older-than 24 --dry-run")
+    gc.add_argument(
+        "--older-than",
+        type=whole_number,
+        default=24,
+        metavar="HOURS",
+        help="keep what was in use this recently (default 24; 0 would take a running writer's files)",
+    )
+    gc.add_argument("--dry-run", action="store_true", help="say what would go, delete nothing")
+
+
+def _tables(options: argparse.Namespace) -> int:
+    summary = summarise(existing_store(options.store))
+    if options.json:
+        print(json.dumps(summary, indent=1))
+        return 0
+    grid = Grid("table", "rows", "shards", "size", "version", "last run", "what it holds")
+    for column in grid.columns[1:5]:
+        column.justify = "right"
+    for row in summary:
+        version, last_run = row.get("version"), row.get("last_run")
+        counts = (
+            f"{row['rows']:,}",
+            f"{row['shards']:,}",
+            readable_size(row["bytes"]),
+            "" if version is None else str(version),
+        )
+        grid.add_row(row["table"], *counts, last_run or "", escape(row["problem"] or row["comment"]))
+    print_parts(grid, *(f"view {view.name}: {view.comment}" for view in VIEWS))
+    return 1 if any(row["problem"] for row in summary) else 0
+
+
+def _describe(options: argparse.Namespace) -> int:
+    schema = schema_of(options.table)
+    grid = Grid("column", "type", "unit", "meaning")
+    for column in schema.columns + PROVENANCE:
+        kind = column.type_name + (", may be null" if column.optional else "")
+        grid.add_row(column.name, kind, column.unit, column.comment)
+    snapshot = Store(options.store).table(schema.name).snapshot()
+    version = "nobody has written to it yet" if snapshot.version < 0 else f"version {snapshot.version}"
+    size = readable_size(snapshot.num_bytes)
+    by_run = Counter(shard.written_by for shard in snapshot.shards)
+    print_parts(
+        f"{schema.name}, schema version {schema.version}: {schema.comment}",
+        f"partitioned by {', '.join(schema.partition_by)}",
+        grid,
+        f"{snapshot.num_rows:,} rows in {len(snapshot.shards):,} shards, {size}; {version}",
+        *(f"  {count:,} shards by run {run_id}" for run_id, count in sorted(by_run.items())),
+    )
+    return 0
+
+
+def _sql(options: argparse.Namespace) -> int:
+    if options.query is None and options.output:
+        raise QueryError("--output goes with a query; a prompt's answers go to standard output")
+    form = sql_prompt.choose_format(options.format, options.output)
+    with Catalogue(existing_store(options.store)) as catalogue:
+        if options.query is None:
+            return sql_prompt.prompt(catalogue, form)
+        sql_prompt.answer(catalogue, options.query, form, options.output)
+    return 0
+
+
+def _gc(options: argparse.Namespace) -> int:
+    store, total = existing_store(options.store), 0
+    kinds = {table.name: table.gc for table in store.tables()} | {"objects": store.objects.gc}
+    for kind, collect in kinds.items():
+        names = collect(options.older_than, options.dry_run)
+        total += len(names)
+        for name in names:
+            print(f"{kind}/{name}")
+    print(f"{total} files {'would be' if options.dry_run else 'were'} deleted")
+    return 0

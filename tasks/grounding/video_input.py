@@ -1,0 +1,186 @@
+"""The video to look at: one of the store's by its id, or any file; its features are read, or made now."""
+
+import logging
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from storage import MissingFileError, Store
+from storage.catalogue import Catalogue, quoted
+from storage.feature_reader import FeatureReader
+from storage.objects import fetch
+from tasks.features.backbones import BACKBONES
+from tasks.features.extraction import extract
+from tasks.features.progress import Progress
+from tasks.features.recipe import Recipe
+from tasks.features.settings import FeatureSettings
+from tasks.features.stage import load_network
+from tasks.grounding.narration_files import read_narrations
+from tasks.importers.captions import Sentence
+from tasks.importers.text_files import BadFile
+from tasks.importers.videos import MEDIA, probe_duration_s
+from tasks.pipeline.progress import say
+from tasks.training.models import content_of
+from vina_model.grounder import Grounder
+
+LOG = logging.getLogger("vina.grounding")
+RANDOM = re.compile(r"random:(\d+)")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A video, what is seen in it (T x V) and what is said."""
+
+    name: str
+    video_id: str | None
+    """Where it is the store's."""
+    film: str | None
+    """Where its file is, if there is one: a path or s3://..."""
+    features_TV: npt.NDArray[np.floating]
+    narrations: list[Sentence]
+
+
+def look_at(
+    video: str, model: Grounder, store: Store | None, narrations: Path | None, weights: str | None, device: str
+) -> Subject:
+    """A file if there is one of that name, else the store's video of that id; a ValueError says what is missing."""
+    said = read_narrations(narrations) if narrations else None
+    if video.startswith("s3://") or Path(video).exists() or Path(video).suffix.lower() in MEDIA:
+        with tempfile.TemporaryDirectory() as folder:
+            vectors = features_of(local_film(video, Path(folder)), model, store, weights, device)
+        video_id = _id_of(store, video) if store else None
+        if said is None and store is not None and video_id is not None:
+            said = said_in(store, video_id)
+        return Subject(Path(video).stem, video_id, video, vectors, said or [])
+    if store is None:
+        raise ValueError(f"there is no file {video}, and no store to look for a video of that id in (--store)")
+    known = known_video(store, video)
+    seen = FeatureReader(store, model.backbone)
+    if video in seen.num_seconds:
+        vectors = seen.read(video)
+    elif known["uri"] is None:
+        raise ValueError(f"video {video!r} has no features of {model.backbone}, and no file to make them from")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            vectors = features_of(local_film(known["uri"], Path(folder)), model, store, weights, device)
+    return Subject(video, video, known["uri"], vectors, said_in(store, video) if said is None else said)
+
+
+def local_film(uri: str, folder: Path) -> Path:
+    """A film's file; an object on S3 is copied into the folder."""
+    if not uri.startswith("s3://"):
+        return Path(uri)
+    copy = folder / f"film{Path(uri).suffix}"
+    try:
+        fetch(uri, copy)
+    except MissingFileError as error:
+        raise ValueError(str(error)) from error
+    return copy
+
+
+def features_of(
+    path: Path, model: Grounder, store: Store | None, weights: str | None, device: str
+) -> npt.NDArray[np.floating]:
+    """A file's features, T x V, made as those were that the model has learnt from."""
+    if not path.is_file():
+        raise ValueError(f"there is no video file at {path}" + (": it is a folder" if path.is_dir() else ""))
+    try:
+        expected_s = probe_duration_s(path)
+    except BadFile as error:
+        raise ValueError(str(error)) from error
+    settings = _settings(model, store, weights, device)
+    recipe = Recipe.of(settings)
+    theirs = model.made_with.get("weights_sha256")
+    if theirs is not None and theirs != recipe.weights:
+        raise ValueError(
+            f"the model has learnt from {model.backbone} features by weights {theirs[:16]}, not {recipe.weights[:16]}: "
+            "name the file of those weights (--weights)"
+        )
+    progress = Progress(1, expected_s or 0.0)
+    say(LOG, 0.0, f"{path.name}: {model.backbone} features of {expected_s or 0:.0f} s of video")
+    films = [(path.stem, str(path))]
+    network = load_network(recipe, settings)
+    (done,) = extract(films, network, settings.batch_size, recipe.frames, progress.add_seconds)
+    if done.outputs is None:
+        raise ValueError(f"{path} cannot be used: {done.problem or 'it has no frames'}")
+    return done.outputs.main
+
+
+def _settings(model: Grounder, store: Store | None, weights: str | None, device: str) -> FeatureSettings:
+    """As the model's features were made; a ValueError if nobody can make them here."""
+    made_with = model.made_with
+    if model.backbone not in BACKBONES:
+        raise ValueError(
+            f"the model takes features of {model.backbone!r}, which cannot be made here (only {', '.join(BACKBONES)}): "
+            "import them with `vina import features`, and name the video by its id"
+        )
+    theirs = str(made_with.get("weights_sha256"))
+    is_random = RANDOM.fullmatch(theirs)
+    has_own = BACKBONES[model.backbone].weights is not None
+    found = weights or (None if is_random or has_own else _known_weights(store, theirs))
+    if found is None and not is_random and not has_own:
+        raise ValueError(
+            f"the model takes features of {model.backbone} with its trained weights: name their file with --weights"
+        )
+    seed = int(is_random[1]) if is_random else int(made_with.get("seed", 0))
+    return FeatureSettings(
+        backbone=model.backbone,
+        weights=found,
+        seed=seed,
+        size_px=made_with.get("frame_px"),
+        short_side_px=made_with.get("short_side_px"),
+        device=device,
+    )
+
+
+def _known_weights(store: Store | None, sha256: str) -> str | None:
+    """The file of these weights, if a run of the store has used it and it is still there."""
+    if store is None:
+        return None
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query("""
+            SELECT configuration ->> '$.features.weights' AS weights FROM runs ORDER BY started_at DESC""").to_pylist()
+    paths = dict.fromkeys(row["weights"] for row in rows if row["weights"])
+    return next((path for path in paths if content_of(path) == sha256), None)
+
+
+def _id_of(store: Store, film: str) -> str | None:
+    """The id of an imported film, by its file."""
+    uri = film if film.startswith("s3://") else str(Path(film).resolve())
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(uri)} LIMIT 1")
+    return next(iter(rows["video_id"].to_pylist()), None)
+
+
+def known_video(store: Store, video_id: str) -> Mapping[str, Any]:
+    """A video's id and where its film is, if it has one; a ValueError if the store has never heard of it."""
+    with Catalogue(store) as catalogue:
+        rows = (
+            catalogue.query(f"""
+            SELECT video_id, uri FROM videos WHERE video_id = {quoted(video_id)} ORDER BY uri NULLS LAST LIMIT 1
+            """).to_pylist()
+            or catalogue.query(f"""
+            SELECT video_id, NULL AS uri FROM features WHERE video_id = {quoted(video_id)} LIMIT 1""").to_pylist()
+        )
+        if not rows:
+            near = catalogue.query(f"""
+                SELECT DISTINCT video_id FROM videos
+                ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3""")["video_id"].to_pylist()
+            hint = f"; the nearest ids: {', '.join(near)}" if near else ""
+            raise ValueError(f"there is no file {video_id}, and no video of that id in the store at {store.uri}{hint}")
+    return dict(rows[0])
+
+
+def said_in(store: Store, video_id: str) -> list[Sentence]:
+    """What is said in a video of the store."""
+    with Catalogue(store) as catalogue:
+        rows = catalogue.query(f"""
+            SELECT source, text, start_s, end_s FROM narrations WHERE video_id = {quoted(video_id)}
+            QUALIFY source = min(source) OVER () ORDER BY row""").to_pylist()
+    return [Sentence(row["text"], row["start_s"], row["end_s"]) for row in rows]

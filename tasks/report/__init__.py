@@ -1,0 +1,1 @@
+"""The stage `report`: one HTML page about a run."""

@@ -1,0 +1,124 @@
+"""`vina pair`: the vote of one video, and of all."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.cli.main import main
+from storage import Store
+from tests.flows.test_cli import vina
+from tests.tasks.pairing.corpora import FakeModel, add_articles, add_narrations, add_videos, make_pairs, versions_of
+
+
+@pytest.fixture
+def spoken(tmp_path: Path) -> str:
+    """A store with narrations and articles, and no votes yet."""
+    store = Store(tmp_path / "it's spoken")
+    add_articles(store, "wikihow", {"wikihow/1": "Boil an Egg", "wikihow/2": "Change a Tire"})
+    said = ["put the eggs in boiling water", "take the eggs out", "I had a flat tire today"]
+    add_narrations(store, "howto100m", {"aXp6zgcka8A": said, "other": ["hello"]})
+    add_videos(store, "howto100m", {"aXp6zgcka8A": "wikihow/1", "other": "wikihow/2"})
+    return store.uri
+
+
+def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = vina("pair", "aXp6zgcka8A", "--store", spoken)
+    assert answer.returncode == 0, answer.stderr
+    assert "all-MiniLM-L6-v2@" in answer.stdout and "put the eggs in boiling water" in answer.stdout
+    assert "takes its place" in answer.stderr
+    assert main(["pair", "aXp6zgcka8A", "--json", "--store", spoken]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["title"], row["votes"]) for row in found["ranking"]] == [("Boil an Egg", 2), ("Change a Tire", 1)]
+    assert [ballot["article_id"] for ballot in found["ballots"]] == ["wikihow/1", "wikihow/1", "wikihow/2"]
+    assert Store(spoken).table("sentence_embeddings").snapshot().version == -1, "a look-up writes nothing"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the store has no votes: make them with `vina run --stages pairing`"),
+        (("aXp6zgcka8B",), "no narrations of a video 'aXp6zgcka8B'; the nearest ids that have: aXp6zgcka8A, other"),
+        (("aXp6zgcka8A", "--plot", "x.png"), "--plot is about all videos: leave VIDEO out"),
+        (("aXp6zgcka8A", "--articles", "nowhere"), "no articles of nowhere with steps"),
+        (("aXp6zgcka8A", "--model", "no/model"), "the model no/model is not on this machine"),
+    ],
+)
+def test_wrong_questions_about_pairs(
+    spoken: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    assert main(["pair", *arguments, "--store", spoken]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_the_votes_of_all_are_told_and_drawn(
+    spoken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    FakeModel().install(monkeypatch)
+    make_pairs(Store(spoken))
+    assert main(["pair", "--store", spoken]) == 0
+    told = capsys.readouterr().out
+    assert "titles that draw most votes" in told and "top5 percent" in told
+    for kind, header in ((".png", b"\x89PNG\r\n"), (".svg", b"<?xml")):
+        path = tmp_path / f"a plot{kind}"
+        assert main(["pair", "--plot", str(path), "--json", "--store", spoken]) == 0
+        assert json.loads(capsys.readouterr().out)["pairing_agreement"][0]["videos"] == 2
+        assert path.read_bytes().startswith(header) and path.stat().st_size > 5_000
+    assert main(["pair", "--plot", str(tmp_path / "no/folder.png"), "--store", spoken]) == 1
+    assert "No such file" in capsys.readouterr().err
+    assert main(["pair", "--plot", str(tmp_path / "plot.doc"), "--store", spoken]) == 1
+    assert "png" in capsys.readouterr().err and list(tmp_path.glob(".*")) == []
+
+
+DASHED = ("-Xp6zgcka8A", "--p6zgcka8A", "-0123456789", "-_p6-gcka8-")
+
+
+@pytest.mark.parametrize("video", DASHED)
+def test_a_videos_id_may_begin_with_a_dash(
+    spoken: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], video: str
+) -> None:
+    FakeModel().install(monkeypatch)
+    add_narrations(Store(spoken), "howto100m", {video: ["hello"]}, "dashed")
+    for arguments in ((video, "--store", spoken), ("--store", spoken, video), ("--store", spoken, "--", video)):
+        assert main(["pair", *arguments]) == 0
+        assert f"{video}, by fake@1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pair", "--jsno"),
+        ("pair", "-x"),
+        ("pair", "aXp6zgcka8A", "-Xp6zgcka8A"),
+        ("pair", "-Xp6zgcka8A", "--jsno"),
+        ("pair", "-Xp6zgcka8A", "-Yp6zgcka8A"),
+        ("tables", "-Xp6zgcka8A"),
+        ("sql", "-Xp6zgcka8A"),
+    ],
+)
+def test_other_unknown_options_are_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "unrecognized arguments: -" in capsys.readouterr().err
+
+
+def test_a_videos_votes_are_those_that_were_counted_unless_others_are_asked_for(
+    spoken: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(spoken)
+    add_articles(store, "youwikihow", {"youwikihow/1": "Fry an Egg"})
+    FakeModel().install(monkeypatch, "counted@1")
+    make_pairs(store)
+    model, before = FakeModel().install(monkeypatch, "asked@2"), versions_of(store)
+
+    def ask(*arguments: str) -> dict[str, list[dict[str, str]]]:
+        assert main(["pair", "aXp6zgcka8A", "--json", "--store", spoken, *arguments]) == 0
+        return dict(json.loads(capsys.readouterr().out))
+
+    counted = ask()
+    assert counted["model"] == "counted@1" and len(counted["ballots"]) == 3 and model.texts == []
+    assert ask("--model", "mine")["model"] == "asked@2" and "put the eggs in boiling water" in model.texts
+    other = ask("--articles", "youwikihow")
+    assert other["model"] == "asked@2" and {ballot["title"] for ballot in other["ballots"]} == {"Fry an Egg"}
+    assert versions_of(store) == before

@@ -1,0 +1,73 @@
+"""`vina run` where it is one of several processes, or is asked to end."""
+
+from pathlib import Path
+
+import pytest
+
+from flows import full_pipeline
+from flows.cli.main import main
+from storage import Store
+from tasks.pipeline.job import Interrupted, Job
+from tasks.pipeline.parts import Spread
+from tests.flows.test_full_pipeline import stage_of
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        (
+            "pairing,burn-in",
+            "pairing is for one process: under torchrun name stages that are shared (--stages burn-in)",
+        ),
+        ("burn-in", "under torchrun all processes must know the run's name: give it one (--run-id ID)"),
+    ],
+)
+def test_torchrun_is_for_stages_that_are_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stages: str, message: str
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert main(["run", "--store", str(tmp_path / "store"), "--stages", stages]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Job] = []
+    stage = stage_of("burn-in", lambda job, spread: seen.append(job) or "done")  # type: ignore[func-returns-value]
+    monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "elastic-7")
+    assert main(["run", "--store", str(tmp_path / "store"), "--stages", "burn-in", "--set", "gamma=0.5"]) == 0
+    (job,) = seen
+    assert (job.run_id, job.training.gamma) == ("elastic-7", 0.5)
+    assert not Store(tmp_path / "store").table("runs").snapshot().shards
+
+
+def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Job] = []
+    stage = stage_of("burn-in", lambda job, spread: seen.append(job) or "done")  # type: ignore[func-returns-value]
+    monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    command = ["run", "--store", str(tmp_path / "store"), "--stages", "burn-in", "--run-id", "shared"]
+    for _ in range(2):
+        assert main(command) == 0
+    (run,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()
+    assert len(seen) == 2 and (run["run_id"], run["state"]) == ("shared", "completed")
+    assert main([*command, "--force"]) == 1
+
+
+def test_a_stage_that_was_asked_to_end_is_no_failure(
+    prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ends(job: Job, spread: Spread) -> str:
+        raise Interrupted("saved after 3 steps: run it again to go on")
+
+    monkeypatch.setattr(full_pipeline, "STAGES", (stage_of("burn-in", ends),))
+    assert main(["run", "--store", str(tmp_path / "store")]) == 130
+    assert "vina: saved after 3 steps: run it again to go on" in capsys.readouterr().err
+    (run,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()
+    assert run["state"] == "interrupted"
