@@ -15,17 +15,17 @@ from pydantic import Field
 
 from flows.artifacts import publish, watched
 from flows.parameters import Execution, Overrides, changes_of
-from flows.parts import spread_by
+from flows.parts import parts_runner
 from storage import Store
 from tasks.evaluation.stage import EVALUATION
 from tasks.features.stage import FEATURES
 from tasks.importers.sources import IMPORT
-from tasks.pipeline.job import Job
 from tasks.pairing.stage import PAIRING
+from tasks.pipeline.job import Job
 from tasks.pipeline.presets import choose
-from tasks.report.stage import REPORT
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
 from tasks.pipeline.stage import Stage, plan, run_stage
+from tasks.report.stage import REPORT
 from tasks.training.stage import BURN_IN, ROUNDS
 
 STAGES = (IMPORT, FEATURES, PAIRING, BURN_IN, ROUNDS, EVALUATION, REPORT)
@@ -63,7 +63,7 @@ def vina(
         execution: By how many at once, on how many devices, with how much patience.
     """
     job = make_job(preset, store, corpus, changes_of(overrides), run_id or runtime.flow_run.name, force)
-    chosen, spread = choose_stages(stages), spread_by(execution, dispatch)
+    chosen, run_parts = choose_stages(stages), parts_runner(execution, dispatch)
     names = [stage.name for stage in chosen]
     for step in plan(job, chosen):
         get_run_logger().info("%s: %s", step.stage.name, "; ".join(step.reasons) or "nothing to do so far")
@@ -72,7 +72,7 @@ def vina(
         for stage in chosen:
             work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
             with watched(stage.name) as ended:
-                report, has_run = work(job, stage, spread)
+                report, has_run = work(job, stage, run_parts)
                 ended(report, has_run)
             if has_run:
                 publish(stage.name, job)

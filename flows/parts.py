@@ -22,12 +22,12 @@ from prefect.tasks import Task
 from flows.parameters import Execution
 from flows.pool import PartFailed, run_on_pool
 from storage import is_transient
-from tasks.pipeline import progress
 from tasks.evaluation.stage import measure
 from tasks.features.stage import make_shards
-from tasks.pipeline.job import Interrupted, Job
 from tasks.pairing.stage import embed_range
-from tasks.pipeline.parts import Part, Spread, Work
+from tasks.pipeline import progress
+from tasks.pipeline.job import Interrupted, Job
+from tasks.pipeline.parts import Part, RunParts, Work
 from tasks.training.stage import label_shards, train
 
 KINDS: dict[str, Work] = {
@@ -58,10 +58,10 @@ def piece(job: Job, kind: str, part: dict[str, Any], number: int, execution: Exe
     return None
 
 
-def spread_by(execution: Execution, dispatch: str = "here") -> Spread:
+def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
     """How the parts of a job are given to others."""
 
-    def spread(job: Job, work: Work, parts: Sequence[Part]) -> None:
+    def run_parts(job: Job, work: Work, parts: Sequence[Part]) -> None:
         kind = next(name for name, known in KINDS.items() if known is work)
         together = kind in SHARED and execution.devices > 1
         if together:
@@ -75,7 +75,7 @@ def spread_by(execution: Execution, dispatch: str = "here") -> Spread:
         elif parts:
             _run_at_once(job, kind, parts, execution)
 
-    return spread
+    return run_parts
 
 
 def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def fingerprint(configuration: Mapping[str, Any], inputs: Mapping[str, str], code_version: str) -> str:
+def fingerprint_of(configuration: Mapping[str, Any], inputs: Mapping[str, str], code_version: str) -> str:
     """Hash of what a shard is made of.
 
     `inputs` maps a table's name to its content version (`Snapshot.content_version`). `code_version` is the stage's own

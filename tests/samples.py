@@ -26,9 +26,9 @@ def votes(*video_ids: str, count: int = 3) -> pa.Table:
 
 
 def commit_votes(
-    store: Store, shard: str, *video_ids: str, mark: str = "a", run: str = "run-1", **options: Any
+    store: Store, shard: str, *video_ids: str, fingerprint: str = "a", run: str = "run-1", **options: Any
 ) -> bool:
-    return store.table("votes").commit(votes(*video_ids), MODEL, shard, fingerprint=mark, run_id=run, **options)
+    return store.table("votes").commit(votes(*video_ids), MODEL, shard, fingerprint=fingerprint, run_id=run, **options)
 
 
 def video_ids(store: Store, table: str = "votes", version: int | None = None) -> list[str]:

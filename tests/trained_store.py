@@ -12,10 +12,10 @@ from storage import Store
 from storage.catalogue import Catalogue
 from tasks.demo_world.files import BACKBONE
 from tasks.features.settings import FeatureSettings
-from tasks.pipeline.job import Job
 from tasks.pairing.pairs import _named
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import record_run
-from tasks.pipeline.parts import here
 from tasks.pipeline.stage import run_stage
 from tasks.training.settings import TrainingSettings
 
@@ -40,10 +40,10 @@ def make_store(folder: Path) -> None:
     stages = {stage.name: stage for stage in STAGES}
     names = ["import", "burn-in", "rounds", "evaluation", "report"]
     with record_run(store, RUN, names, asdict(job)):
-        run_stage(job, stages["import"], here)
+        run_stage(job, stages["import"], run_here)
         _pair(store)
         for name in names[1:]:
-            run_stage(job, stages[name], here)
+            run_stage(job, stages[name], run_here)
 
 
 def _pair(store: Store) -> None:

@@ -154,10 +154,10 @@ def _strongest_peaks(framed: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor
 def _vertices(framed: Tensor, scales_NC: Tensor, times_NC: Tensor, scale: int, time: int) -> Tensor:
     """How far from each peak, -1/2 to 1/2 of a step, its parabola is highest; 0 where a neighbour is the frame."""
     rows_N1 = torch.arange(len(framed), device=framed.device)[:, None]
-    before, here, after = (
+    before, run_here, after = (
         framed[rows_N1, scales_NC + 1 + side * scale, times_NC + 1 + side * time] for side in (-1, 0, 1)
     )
-    return torch.nan_to_num((before - after) / (2 * (before - 2 * here + after)), 0, 0, 0)
+    return torch.nan_to_num((before - after) / (2 * (before - 2 * run_here + after)), 0, 0, 0)
 
 
 def _first(some: Detections, kept_NC: Tensor, limit: int) -> Detections:

@@ -7,7 +7,19 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from flows.cli.commands import ablation, data, grounding, pages, pairing, results, run, scoring, service, statistics, store
+from flows.cli.commands import (
+    ablation,
+    data,
+    grounding,
+    pages,
+    pairing,
+    results,
+    run,
+    scoring,
+    service,
+    statistics,
+    store,
+)
 from flows.cli.commands.shared import Work
 from flows.quiet_end import QuietEnd
 from storage import QueryError, SchemaError

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
 from tasks.ablations.tables import BURNT_IN, DISCARDED, Row, rows_of
 from tasks.evaluation.methods import Method, trained
@@ -148,12 +148,12 @@ class Ablation:
         name = self._name()
         rows = [vars(result) | {"settings": name} for result in results]
         found = pa.Table.from_pylist(rows, schema=place.schema.files)
-        mark = fingerprint({"rows": rows}, {}, CODE_VERSION)
-        place.commit(found, {"ablation": table}, f"{name}-{seed}", fingerprint=mark, run_id=self.job.run_id)
+        fingerprint = fingerprint_of({"rows": rows}, {}, CODE_VERSION)
+        place.commit(found, {"ablation": table}, f"{name}-{seed}", fingerprint=fingerprint, run_id=self.job.run_id)
 
     def _name(self) -> str:
         """Of the settings that the tables change, what is learnt from, and what it is held against."""
         settings = replace(self.job.training, seed=0)
         _, student = name_trainings(settings, Corpus(self.store, settings.backbone, settings.selection))
         annotations = self.store.table("annotations").snapshot().content_version
-        return fingerprint({"training": student}, {"annotations": annotations}, CODE_VERSION)[:8]
+        return fingerprint_of({"training": student}, {"annotations": annotations}, CODE_VERSION)[:8]

@@ -15,7 +15,7 @@ _HIDDEN = 256
 Vectors = npt.NDArray[np.float32]
 
 
-class Eye:
+class ConceptSpace:
     """What the network makes of a world's scenes."""
 
     def __init__(self, world: World) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tasks.demo_world.articles import Article
 from tasks.demo_world.contact_sheet import draw_contact_sheet
-from tasks.demo_world.features import Eye
+from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.pixels import render
 from tasks.demo_world.script import Video, World, split_of, video_id
 
@@ -54,7 +54,7 @@ def write_world(world: World, folder: Path, on_progress: Callable[[str], None] =
 
 def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]) -> list[tuple[Video, Path]]:
     """Everything about the videos, in one pass; returns those that were drawn, with their files."""
-    eye, drawn = Eye(world), set(world.rendered)
+    concept_space, drawn = ConceptSpace(world), set(world.rendered)
     features = folder / "features" / BACKBONE
     features.mkdir(parents=True)
     films: list[tuple[Video, Path]] = []
@@ -71,7 +71,7 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
             article = video.article
             place = (article.category, article.theme.title(), video.number % 200 + 1, article.task_id)
             csv.writer(metadata).writerow([video.video_id, *place])
-            np.save(features / f"{video.video_id}.mp4.npy", eye.watch(video))
+            np.save(features / f"{video.video_id}.mp4.npy", concept_space.watch(video))
             htstep.add(video.video_id, _htstep_entry(video, world))
             if video.number in drawn:
                 on_progress(f"drawing video {video.video_id}")

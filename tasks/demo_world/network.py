@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tasks.demo_world.articles import actions_of, objects_of
-from tasks.demo_world.features import Eye
+from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.script import PRESENTER, World
@@ -50,7 +50,7 @@ class Guess(NamedTuple):
     object_BO: Tensor
 
 
-class Sight(nn.Module):
+class DemoNetwork(nn.Module):
     """Convolutions see each frame; their largest and mean answers over the picture, then over time, are judged."""
 
     def __init__(self) -> None:
@@ -73,9 +73,9 @@ class Sight(nn.Module):
         return Guess(*judged.float().split([len(ACTION_NAMES), len(OBJECT_NAMES)], 1))
 
 
-def load_sight(weights: Path | None, seed: int, device: str) -> Run:
+def load_demo_network(weights: Path | None, seed: int, device: str) -> Run:
     """The network, with the package's weights if no others are given, for the concepts of the world of a seed."""
-    model = Sight()
+    model = DemoNetwork()
     try:
         model.load_state_dict(read_checkpoint(weights or WEIGHTS))
     except (RuntimeError, TypeError) as error:
@@ -112,5 +112,5 @@ def scene_chances(guess: Guess) -> Tensor:
 
 def concepts_of(seed: int) -> Tensor:
     """S x D: the vectors of all scenes in the world of a seed."""
-    eye = Eye(World(Knobs(), seed))
-    return torch.from_numpy(np.stack([eye.concept(action, thing) for action, thing in SCENES]))
+    concept_space = ConceptSpace(World(Knobs(), seed))
+    return torch.from_numpy(np.stack([concept_space.concept(action, thing) for action, thing in SCENES]))

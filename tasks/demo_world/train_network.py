@@ -19,9 +19,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.network import (
+    ACTION_NAMES,
+    FRAMES,
+    OBJECT_NAMES,
+    SCENES,
+    SIDE,
+    DemoNetwork,
+    as_frames,
+    scene_chances,
+)
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, draw_moments, frames_of_loop, look_of, through_camera
 from tasks.demo_world.script import PRESENTER, Scene, Video, World
-from tasks.demo_world.network import ACTION_NAMES, FRAMES, OBJECT_NAMES, SCENES, SIDE, Sight, as_frames, scene_chances
 
 # N clips, B clips of a batch, T frames, C channels, H x W pixels
 
@@ -102,9 +111,9 @@ def vary(clips_BTHWC: Tensor) -> Tensor:
     return (moved_NCHW.view(count, FRAMES, 3, SIDE, SIDE) * light_B1C11 + grain).clamp(0, 1)
 
 
-def train(drawn: Drawn, epochs: int, on_progress: Callable[[str], None]) -> Sight:
+def train(drawn: Drawn, epochs: int, on_progress: Callable[[str], None]) -> DemoNetwork:
     """The network after some passes over the clips; its rate rises and falls once."""
-    model = Sight().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model = DemoNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     clips, actions, things = (torch.from_numpy(array) for array in drawn)
     batches = len(clips) // BATCH
     optimizer = torch.optim.AdamW(model.parameters(), RATE, weight_decay=0.02)
@@ -125,7 +134,7 @@ def train(drawn: Drawn, epochs: int, on_progress: Callable[[str], None]) -> Sigh
 
 
 @torch.inference_mode()
-def accuracy(model: Sight, drawn: Drawn) -> tuple[float, float]:
+def accuracy(model: DemoNetwork, drawn: Drawn) -> tuple[float, float]:
     """Shares of clips whose action and whose object is the likeliest scene's."""
     edge = (WIDE - SIDE) // 2
     clips_NTHWC = drawn.clips_NTHWC[:, :, :, edge:-edge]

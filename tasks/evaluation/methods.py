@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from tasks.pipeline.device import checked_device
 from tasks.evaluation.questions import Question
+from tasks.pipeline.device import checked_device
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Pair, Teacher, ask, plan_pairs, read_pairs

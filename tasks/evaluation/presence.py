@@ -107,7 +107,8 @@ def measured(rows: pa.Table, name: str, seed: int | None, missing: Mapping[str, 
                 if np.isfinite(value.value):
                     metrics.append(
                         {
-                            "protocol": presence_metric.NAME, "protocol_version": presence_metric.VERSION, "split": split,
+                            "protocol": presence_metric.NAME, "protocol_version": presence_metric.VERSION,
+                            "split": split,
                             "method": method, "metric": metric, **value._asdict(), "num_videos": num_videos,
                             "num_missing": missing[split], "seed": seed,
                         }

@@ -12,10 +12,10 @@ from tasks.evaluation.methods import RULES, WITH
 from tasks.evaluation.protocols import SOURCES
 from tasks.evaluation.questions import BENCHMARKS
 from tasks.evaluation.text_methods import SENTENCES
-from tasks.training.model_files import find_model
 from tasks.pairing.settings import MPNET
 from tasks.training.corpus import corpus_of
 from tasks.training.curriculum import name_trainings
+from tasks.training.model_files import find_model
 from tasks.training.settings import TrainingSettings
 
 COLUMNS = {

@@ -19,12 +19,12 @@ from tasks.evaluation.protocols import (
     Protocol,
 )
 from tasks.evaluation.truth import Truth
-from vina_model.metrics.htstep_map import ArticleMap, without_repetitions
-from vina_model.metrics.crosstask_articles import ArticleRecall
 from vina_model.metrics.bootstrap import Estimate, Values, estimate
 from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Points
-from vina_model.metrics.htm_align import NarrationAlignment
 from vina_model.metrics.crosstask import LEFT_OUT, StepLocalization, draw_test_sets
+from vina_model.metrics.crosstask_articles import ArticleRecall
+from vina_model.metrics.htm_align import NarrationAlignment
+from vina_model.metrics.htstep_map import ArticleMap, without_repetitions
 from vina_model.metrics.htstep_r1 import StepRecall
 
 EXAMPLES = 3

@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage import Store, fingerprint
-from tasks.pipeline.device import checked_device
+from storage import Store, fingerprint_of
 from tasks.evaluation import presence
 from tasks.evaluation.methods import Method, oracle, rules, trained
 from tasks.evaluation.predicting import PROTOCOLS_OF, as_in_files, predict
@@ -24,30 +23,31 @@ from tasks.evaluation.questions import BENCHMARKS, NARRATIONS, Question, questio
 from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
+from tasks.pipeline.device import checked_device
 from tasks.pipeline.job import Job
-from tasks.training.model_files import is_calibrated, write_model
+from tasks.pipeline.parts import Part, RunParts, run_here
 from tasks.pipeline.progress import say
-from tasks.pipeline.parts import Part, Spread, here
-from tasks.pipeline.stage import Ingredients, Stage, versions
+from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.curriculum import Curriculum, NothingToTrain, name_trainings
+from tasks.training.model_files import is_calibrated, write_model
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
-from tasks.training.stage import ingredients as ingredients_of_training
+from tasks.training.stage import dependencies as training_dependencies
 
 CODE_VERSION = "2"
 LOG = logging.getLogger("vina.evaluation")
 
 
-def evaluate(job: Job, spread: Spread = here) -> str:
+def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
     """Measure what is trained, and what needs no training; returns what was done."""
     store = Store(job.store)
     benchmarks = Evaluation(store, job.run_id).benchmarks
     if not benchmarks:
         return "no benchmark's annotations are imported: nothing to evaluate on"
     before = {shard.path for shard in store.table("metrics").snapshot().shards}
-    spread(job, measure, [{}])
+    run_parts(job, measure, [{}])
     measured = len({shard.path for shard in store.table("metrics").snapshot().shards} - before)
     if not measured:
         return "nothing has changed since all was measured"
@@ -65,26 +65,28 @@ def measure(job: Job, part: Part) -> None:
             evaluation.calibrate(method, job.training)
 
 
-def ingredients(job: Job) -> Ingredients:
+def dependencies(job: Job) -> Dependencies:
     """What the metrics are made of."""
-    store, made_of = job.opened, ingredients_of_training(job)
+    store, dependencies = job.open_store(), training_dependencies(job)
     trained = store.table("completions").snapshot()
     for stage in ("burn-in", "rounds"):
-        done = trained.find({"stage": stage}, made_of.subject)
-        made_of.inputs[stage] = done.path if done else ""
+        done = trained.find({"stage": stage}, dependencies.scope)
+        dependencies.inputs[stage] = done.path if done else ""
     backbones = {shard.constants["backbone"] for shard in store.table("features").snapshot().shards}
     texts = store.table("sentence_embeddings").snapshot().shards
     own = [shard.path for shard in texts if str(shard.constants["model"]).partition("@")[0] in backbones]
-    made_of.inputs["texts in the space of features"] = fingerprint({"shards": own}, {}, "")
-    settings = made_of.settings | {"sentence model": job.pairing.model}
-    return replace(made_of, settings=settings, inputs=made_of.inputs | versions(store, "articles", "features"))
+    dependencies.inputs["texts in the space of features"] = fingerprint_of({"shards": own}, {}, "")
+    settings = dependencies.settings | {"sentence model": job.pairing.model}
+    return replace(
+        dependencies, settings=settings, inputs=dependencies.inputs | versions(store, "articles", "features")
+    )
 
 
-def undo(job: Job) -> None:
+def reset(job: Job) -> None:
     """Nothing is taken out: what is measured anew replaces what was measured."""
 
 
-EVALUATION = Stage("evaluation", evaluate, ingredients, undo, CODE_VERSION)
+EVALUATION = Stage("evaluation", evaluate, dependencies, reset, CODE_VERSION)
 
 
 def untrained_methods(job: Job) -> Iterator[Method]:
@@ -133,8 +135,8 @@ class Evaluation:
     def _measure(self, method: Method, benchmark: str) -> bool:
         table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": benchmark}
         version = self._version(benchmark)
-        mark = self._mark(method, version)
-        if table.has(partition, method.name, mark) and not self.force:
+        fingerprint = self._fingerprint(method, version)
+        if table.has(partition, method.name, fingerprint) and not self.force:
             return False
         question = self._question(method.corpus, benchmark, version)
         if not question.pairs:
@@ -144,7 +146,7 @@ class Evaluation:
         for (protocol, way), found in predict(method, question).items():
             place = {"training": method.training, "protocol": protocol.name, "method": method.name + way}
             self.store.table("predictions").commit(
-                found, place, "all", fingerprint=mark, run_id=self.run_id, force=self.force
+                found, place, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
             for truth in self._truths(benchmark, version):
                 known = truth.only(method.corpus.num_seconds)
@@ -153,16 +155,18 @@ class Evaluation:
                     rows += _metrics(scored, truth.num_videos - known.num_videos, method, way)
         if rows:
             found = pa.Table.from_pylist(rows, schema=table.schema.files)
-            table.commit(found, partition, method.name, fingerprint=mark, run_id=self.run_id, force=self.force)
+            table.commit(found, partition, method.name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)
         return bool(rows)
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
         """A student's answer to whether a step is shown at all; then the model's file is complete."""
         table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": presence.BENCHMARK}
         version = self._version(presence.BENCHMARK)
-        mark = fingerprint({"presence": presence.VERSION}, {"method": self._mark(method, version)}, CODE_VERSION)
+        fingerprint = fingerprint_of(
+            {"presence": presence.VERSION}, {"method": self._fingerprint(method, version)}, CODE_VERSION
+        )
         name = f"{method.name}, presence"
-        if table.has(partition, name, mark) and is_calibrated(self.store, method.training) and not self.force:
+        if table.has(partition, name, fingerprint) and is_calibrated(self.store, method.training) and not self.force:
             return
         found = {}
         if presence.BENCHMARK in self.benchmarks:
@@ -174,7 +178,7 @@ class Evaluation:
         rows: list[dict[str, Any]] = []
         for way, (_, judged) in found.items():
             place = {"training": method.training, "method": method.name + way}
-            told = {"fingerprint": mark, "run_id": self.run_id, "force": self.force}
+            told = {"fingerprint": fingerprint, "run_id": self.run_id, "force": self.force}
             self.store.table("presences").commit(judged, place, "all", **told)
             rows += presence.measured(judged, method.name + way, method.seed, missing)
         weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
@@ -182,7 +186,7 @@ class Evaluation:
         write_model(self.store, self.run_id, method.training, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
-            table.commit(numbers, partition, name, fingerprint=mark, run_id=self.run_id, force=self.force)
+            table.commit(numbers, partition, name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)
 
     def _version(self, benchmark: str) -> str:
         """Changes with what the benchmark asks and knows."""
@@ -191,14 +195,14 @@ class Evaluation:
         whole = {name: self.store.table(name).snapshot() for name in ("videos", "articles")}
         inputs = {"annotations": annotations, "steps": steps, **whole}
         asked = {protocol.name: protocol.version for protocol in PROTOCOLS_OF[benchmark]}
-        return fingerprint(asked, {name: found.content_version for name, found in inputs.items()}, CODE_VERSION)
+        return fingerprint_of(asked, {name: found.content_version for name, found in inputs.items()}, CODE_VERSION)
 
-    def _mark(self, method: Method, version: str) -> str:
+    def _fingerprint(self, method: Method, version: str) -> str:
         """Changes with what the benchmark asks, and with what the method would answer."""
         seen = self.store.table("features").snapshot().where(backbone=method.corpus.backbone).content_version
         read = {name: self.store.table(name).snapshot().content_version for name in method.reads}
         what = {"method": method.name, "version": method.version}
-        return fingerprint(what, {"benchmark": version, "features": seen, **read}, CODE_VERSION)
+        return fingerprint_of(what, {"benchmark": version, "features": seen, **read}, CODE_VERSION)
 
     def _read_truths(self, benchmark: str, version: str) -> list[Truth]:
         """The annotations of each split."""

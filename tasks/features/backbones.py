@@ -65,7 +65,7 @@ BACKBONES = {
             None,
             "[0, 1]",
             Frames(16, network.SIDE),
-            network.load_sight,
+            network.load_demo_network,
             network.WEIGHTS,
         ),
     )

@@ -15,8 +15,8 @@ import av
 import numpy as np
 import numpy.typing as npt
 
-from tasks.features.whole_file import is_cut
 from tasks.features.video_file import BadVideo, VideoFile, open_video
+from tasks.features.whole_file import is_cut
 
 LONGEST_GAP_S = 600
 """Between two frames; a longer one is a broken clock, and would make millions of clips."""

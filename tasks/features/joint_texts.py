@@ -12,10 +12,10 @@ import numpy.typing as npt
 import torch
 
 from storage import Store
-from tasks.pipeline.device import best_device
 from tasks.features.network import read_checkpoint
 from tasks.features.recipe import Recipe
 from tasks.features.settings import FeatureSettings
+from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import embed_texts
 from vina_model.s3d import S3D, load_state
 from vina_model.tokenizer import Tokenizer

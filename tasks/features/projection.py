@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from storage.feature_reader import FeatureReader
 from storage.schemas import TABLES
 from storage.vectors import feature_rows
@@ -40,8 +40,10 @@ def project_features(store: Store, run_id: str, recipe: Recipe, settings: Featur
     for begin in range(0, len(new), VIDEOS_PER_SHARD):
         chosen = new[begin : begin + VIDEOS_PER_SHARD]
         shard = hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:16]
-        mark = fingerprint(constants | {"videos": chosen}, {}, CODE_VERSION)
-        with table.writer({"backbone": name}, shard, fingerprint=mark, run_id=run_id, constants=constants) as writer:
+        fingerprint = fingerprint_of(constants | {"videos": chosen}, {}, CODE_VERSION)
+        with table.writer(
+            {"backbone": name}, shard, fingerprint=fingerprint, run_id=run_id, constants=constants
+        ) as writer:
             for video in chosen:
                 vectors_TD = torch.from_numpy(reader.read(video).astype(np.float32))
                 with torch.inference_mode():

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage import MissingFileError, Store, fingerprint
+from storage import MissingFileError, Store, fingerprint_of
 from storage.objects import fetch
 from storage.vectors import Floats, feature_rows
-from tasks.pipeline.device import best_device
 from tasks.features import rejects
 from tasks.features.backbones import Layer
 from tasks.features.extraction import Extracted, extract
@@ -30,14 +29,15 @@ from tasks.features.progress import Progress
 from tasks.features.projection import project_features
 from tasks.features.recipe import AS_IMPORTED, Recipe
 from tasks.features.settings import FeatureSettings
+from tasks.pipeline.device import best_device
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Part, Spread, cut, here
-from tasks.pipeline.stage import Ingredients, Stage, versions
+from tasks.pipeline.parts import Part, RunParts, cut, run_here
+from tasks.pipeline.stage import Dependencies, Stage, versions
 
 CODE_VERSION = "2"
 MOST_PARTS = 500
 """A server of Prefect's has to keep a few records of each."""
-ELSEWHERE = ("batch_size", "videos_per_shard", "device", "retry_rejected")
+NOT_FINGERPRINTED = ("batch_size", "videos_per_shard", "device", "retry_rejected")
 """Settings that change nothing in the vectors."""
 LOG = logging.getLogger("vina.features")
 
@@ -50,7 +50,7 @@ class Film(NamedTuple):
     duration_s: float | None
 
 
-def make_features(job: Job, spread: Spread = here) -> str:
+def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     """Features for every video file that has none; returns what was done."""
     settings, store = job.features, Store(job.store)
     recipe = Recipe.of(settings)
@@ -61,7 +61,7 @@ def make_features(job: Job, spread: Spread = here) -> str:
     shards = plan(films, done | given_up, settings.videos_per_shard)
     if shards or settings.weights:
         recipe.check(store)
-    spread(job, make_shards, [{"shards": part} for part in cut(shards, MOST_PARTS)])
+    run_parts(job, make_shards, [{"shards": part} for part in cut(shards, MOST_PARTS)])
     tried = {film.video_id for shard in shards for film in shard}
     holding = films.keys() - (made_before(store, recipe) if shards else done)
     names = {_shard_name([film.video_id for film in shard]) for shard in shards}
@@ -87,22 +87,22 @@ def make_shards(job: Job, part: Part) -> None:
     LOG.info("%s", maker.progress.line())
 
 
-def ingredients(job: Job) -> Ingredients:
+def dependencies(job: Job) -> Dependencies:
     """What the features are made of."""
-    store, recipe = job.opened, Recipe.of(job.features)
-    settings = {name: value for name, value in asdict(job.features).items() if name not in ELSEWHERE}
+    store, recipe = job.open_store(), Recipe.of(job.features)
+    settings = {name: value for name, value in asdict(job.features).items() if name not in NOT_FINGERPRINTED}
     made = store.table("features").snapshot()
     inputs = versions(store, "videos", *(("steps", "annotations") if job.features.joint else ()))
     outputs = {f"features of {name}": made.where(backbone=name).content_version for name in recipe.layers}
     if job.features.joint:
         settings["dictionary"] = dictionary_version(job.features)
-    unfinished = "videos that were rejected are tried again" if job.features.retry_rejected else ""
+    must_run_because = "videos that were rejected are tried again" if job.features.retry_rejected else ""
     if missing := rejects.missing_files(store, recipe.backbone.name):
-        unfinished = f"{missing:,} video files were not there"
-    return Ingredients(settings | {"weights": recipe.weights}, inputs, outputs, recipe.backbone.name, unfinished)
+        must_run_because = f"{missing:,} video files were not there"
+    return Dependencies(settings | {"weights": recipe.weights}, inputs, outputs, recipe.backbone.name, must_run_because)
 
 
-def undo(job: Job) -> None:
+def reset(job: Job) -> None:
     """Take out the vectors that were made here; those that were imported stay."""
     store, recipe = Store(job.store), Recipe.of(job.features)
     for name in recipe.layers:
@@ -111,7 +111,7 @@ def undo(job: Job) -> None:
     store.table("rejects").retire(rejects.PARTITION, prefix=f"{recipe.backbone.name}/")
 
 
-FEATURES = Stage("features", make_features, ingredients, undo, CODE_VERSION)
+FEATURES = Stage("features", make_features, dependencies, reset, CODE_VERSION)
 
 
 def list_films(store: Store) -> dict[str, Film]:
@@ -199,9 +199,9 @@ class ShardMaker:
         if not new:
             return
         constants = self.recipe.columns(layer)
-        mark = fingerprint(constants | {"videos": new}, {}, CODE_VERSION)
+        fingerprint = fingerprint_of(constants | {"videos": new}, {}, CODE_VERSION)
         with table.writer(
-            {"backbone": partition}, _shard_name(new), fingerprint=mark, run_id=self.run_id, constants=constants
+            {"backbone": partition}, _shard_name(new), fingerprint=fingerprint, run_id=self.run_id, constants=constants
         ) as writer:
             for name in new:
                 writer.write(feature_rows(name, vectors[name]))

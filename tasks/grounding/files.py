@@ -32,11 +32,11 @@ def as_json(grounded: Grounded) -> str:
     """All that is known, for scripts."""
     article = grounded.article
     answer = {
-        "video": grounded.subject.name,
+        "video": grounded.video_input.name,
         "seconds": grounded.found.num_seconds,
         "model": grounded.model.name,
         "backbone": grounded.model.backbone,
-        "narrations": len(grounded.subject.narrations),
+        "narrations": len(grounded.video_input.narrations),
         "article": {"id": article.article_id, "title": article.title},
         "proposals": [vars(ranked) for ranked in article.proposals],
         "steps": as_rows(grounded),

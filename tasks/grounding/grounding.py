@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from storage import Store
-from tasks.pipeline.device import checked_device
 from tasks.grounding.articles import Article, article_in, article_of, propose, read_article
-from tasks.grounding.video_input import Subject, look_at
+from tasks.grounding.video_input import VideoInput, look_at
+from tasks.pipeline.device import checked_device
 from tasks.training.model_files import find_model, read_model
 from vina_model.grounder import Grounder, Grounding
 
@@ -32,7 +32,7 @@ class Grounded:
     """A video, an article, and what a model says of the two."""
 
     model: Grounder
-    subject: Subject
+    video_input: VideoInput
     article: Article
     found: Grounding
 
@@ -41,15 +41,15 @@ def ground(question: Question, store: Store | None) -> Grounded:
     """Answer a question; a ValueError says what it lacks. What is quick to refuse is refused first."""
     article = _named_article(question, store)
     model = load_model(question.checkpoint, store, checked_device(question.device))
-    subject = look_at(
+    video_input = look_at(
         question.video, model, store, question.narrations, question.weights, checked_device(question.device)
     )
-    texts = [sentence.text for sentence in subject.narrations]
+    texts = [sentence.text for sentence in video_input.narrations]
     if article is None:
         if store is None:
             raise ValueError("without a store nobody can propose an article: name --article FILE or --steps")
-        article = propose(store, None if question.narrations else subject.video_id, texts)
-    return Grounded(model, subject, article, model.ground(subject.features_TV, article.steps, texts))
+        article = propose(store, None if question.narrations else video_input.video_id, texts)
+    return Grounded(model, video_input, article, model.ground(video_input.features_TV, article.steps, texts))
 
 
 def _named_article(question: Question, store: Store | None) -> Article | None:

@@ -34,7 +34,7 @@ RANDOM = re.compile(r"random:(\d+)")
 
 
 @dataclass(frozen=True)
-class Subject:
+class VideoInput:
     """A video, what is seen in it (T x V) and what is said."""
 
     name: str
@@ -48,7 +48,7 @@ class Subject:
 
 def look_at(
     video: str, model: Grounder, store: Store | None, narrations: Path | None, weights: str | None, device: str
-) -> Subject:
+) -> VideoInput:
     """A file if there is one of that name, else the store's video of that id; a ValueError says what is missing."""
     said = read_narrations(narrations) if narrations else None
     if video.startswith("s3://") or Path(video).exists() or Path(video).suffix.lower() in MEDIA:
@@ -57,7 +57,7 @@ def look_at(
         video_id = _id_of(store, video) if store else None
         if said is None and store is not None and video_id is not None:
             said = said_in(store, video_id)
-        return Subject(Path(video).stem, video_id, video, vectors, said or [])
+        return VideoInput(Path(video).stem, video_id, video, vectors, said or [])
     if store is None:
         raise ValueError(f"there is no file {video}, and no store to look for a video of that id in (--store)")
     known = known_video(store, video)
@@ -69,7 +69,7 @@ def look_at(
     else:
         with tempfile.TemporaryDirectory() as folder:
             vectors = features_of(local_film(known["uri"], Path(folder)), model, store, weights, device)
-    return Subject(video, video, known["uri"], vectors, said_in(store, video) if said is None else said)
+    return VideoInput(video, video, known["uri"], vectors, said_in(store, video) if said is None else said)
 
 
 def local_film(uri: str, folder: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files, article_id
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.json_entries import read_json
 from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row
@@ -25,77 +25,77 @@ Steps = dict[tuple[str, str], str]
 SplitOf = Callable[[str, str], str]
 
 
-def import_crosstask(files: Files, intake: Intake) -> None:
+def import_crosstask(files: Files, session: ImportSession) -> None:
     """Whatever there is of the release. Annotations need their tasks, from here or from an earlier import."""
-    stored = intake.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
+    stored = session.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
     steps: Steps = {(row["article_id"], row["step_id"]): row["headline"] for row in stored}
     for path in files.named("tasks_*.txt"):
-        with intake.file(path):
-            steps |= _read_tasks(path, intake)
+        with session.file(path):
+            steps |= _read_tasks(path, session)
     durations: dict[str, float | None] = {}
     for path in files.named("video_durations*.json"):
-        with intake.file(path):
-            durations |= {entry.key: duration(entry.value) for entry in read_json(path, intake)}
-    split_of = _read_validation_list(files, intake)
+        with session.file(path):
+            durations |= {entry.key: duration(entry.value) for entry in read_json(path, session)}
+    split_of = _read_validation_list(files, session)
     tasks = {task for task, _ in steps}
     for path in files.named("videos.csv"):
-        with intake.file(path):
-            _keep_videos(path, tasks, split_of, durations, intake)
+        with session.file(path):
+            _keep_videos(path, tasks, split_of, durations, session)
     for path in files.named("annotations/*.csv"):
-        with intake.file(path, one_item=True):
-            _read_annotations(path, steps, tasks, split_of, intake)
+        with session.file(path, one_item=True):
+            _read_annotations(path, steps, tasks, split_of, session)
 
 
-def _read_validation_list(files: Files, intake: Intake) -> SplitOf:
+def _read_validation_list(files: Files, session: ImportSession) -> SplitOf:
     """Which split a video of a task belongs to, by this import's list or that of an earlier one."""
-    stored = intake.stored_rows("videos", SOURCE, "video_id", "task_id", "split")
+    stored = session.stored_rows("videos", SOURCE, "video_id", "task_id", "split")
     validation = {(row["video_id"], row["task_id"]) for row in stored if row["split"] == "validation"}
     for path in files.named("videos_val.csv"):
-        with intake.file(path):
-            listed = {(video_id, task) for _, video_id, task in _read_video_list(path, intake)}
-            intake.note(f"{len(listed):,} videos are for validation, by {path.name}")
+        with session.file(path):
+            listed = {(video_id, task) for _, video_id, task in _read_video_list(path, session)}
+            session.note(f"{len(listed):,} videos are for validation, by {path.name}")
             validation |= listed
     if not validation:
-        intake.note("no videos_val.csv was found, here or before: the split of all videos is `unlisted`")
+        session.note("no videos_val.csv was found, here or before: the split of all videos is `unlisted`")
         return lambda video_id, task: "unlisted"
     return lambda video_id, task: "validation" if (video_id, task) in validation else "test"
 
 
-def _read_tasks(path: Path, intake: Intake) -> Steps:
+def _read_tasks(path: Path, session: ImportSession) -> Steps:
     """Blocks of five lines and a blank one: id, title, address, number of steps, steps joined by commas."""
     steps: Steps = {}
     block: list[str] = []
     begin, found = 0, False
-    for line, text in chain(read_lines(path, intake), [(0, "")]):
+    for line, text in chain(read_lines(path, session), [(0, "")]):
         if text.strip():
             begin = begin if block else line
             block.append(clean(text))
             continue
         if block:
             found = True
-            steps |= _read_block(block, path, begin, intake)
+            steps |= _read_block(block, path, begin, session)
         block = []
     if not found:
         raise BadFile("empty file", f"{path} is empty; blocks of five lines are expected")
     return steps
 
 
-def _read_block(block: list[str], path: Path, line: int, intake: Intake) -> Steps:
+def _read_block(block: list[str], path: Path, line: int, session: ImportSession) -> Steps:
     names = [name.strip().replace("_", " ") for name in block[4].split(",")] if len(block) == 5 else []
     if len(block) != 5 or not all(names) or block[3] != str(len(names)):
         detail = f"id, title, address, number of steps and that many steps are expected; found {block}"
-        intake.rows_of("articles").reject(block[0], "malformed task", detail, path, line)
+        session.rows_of("articles").reject(block[0], "malformed task", detail, path, line)
         return {}
     task = article_id(SOURCE, block[0])
     steps = {(task, str(row + 1)): name for row, name in enumerate(names)}
     article = {"article_id": task, "title": block[1], "category": "primary" if "primary" in path.name else "related"}
     rows = [{"step_id": step, "headline": name} for (_, step), name in steps.items()]
-    intake.keep_article(SOURCE, article, rows, path, line)
+    session.keep_article(SOURCE, article, rows, path, line)
     return steps
 
 
-def _read_video_list(path: Path, intake: Intake) -> Iterator[tuple[int, str, str]]:
-    rejects = intake.rows_of("videos")
+def _read_video_list(path: Path, session: ImportSession) -> Iterator[tuple[int, str, str]]:
+    rejects = session.rows_of("videos")
     for line, row in read_table(path, ("task", "video", "url"), rejects):
         video_id, task = row["video"].strip(), row["task"].strip()
         if video_id and task:
@@ -105,20 +105,20 @@ def _read_video_list(path: Path, intake: Intake) -> Iterator[tuple[int, str, str
 
 
 def _keep_videos(
-    path: Path, tasks: set[str], split_of: SplitOf, durations: dict[str, float | None], intake: Intake
+    path: Path, tasks: set[str], split_of: SplitOf, durations: dict[str, float | None], session: ImportSession
 ) -> None:
-    for line, video_id, task in _read_video_list(path, intake):
+    for line, video_id, task in _read_video_list(path, session):
         if tasks and task not in tasks:
             detail = f"{task} is in no tasks file"
-            intake.rows_of("videos").reject(video_id, "unknown task", detail, path, line)
-        elif intake.new("videos", PARTITION, (video_id, task), path, line):
+            session.rows_of("videos").reject(video_id, "unknown task", detail, path, line)
+        elif session.new("videos", PARTITION, (video_id, task), path, line):
             video = {"video_id": video_id, "task_id": task, "split": split_of(video_id, task)}
-            intake.keep("videos", PARTITION, [video | {"duration_s": durations.get(video_id)}])
+            session.keep("videos", PARTITION, [video | {"duration_s": durations.get(video_id)}])
 
 
-def _read_annotations(path: Path, steps: Steps, tasks: set[str], split_of: SplitOf, intake: Intake) -> None:
+def _read_annotations(path: Path, steps: Steps, tasks: set[str], split_of: SplitOf, session: ImportSession) -> None:
     own_task, _, video_id = path.stem.partition("_")  # video ids may begin with a dash or an underscore
-    task, rejects = article_id(SOURCE, own_task), intake.rows_of("annotations")
+    task, rejects = article_id(SOURCE, own_task), session.rows_of("annotations")
     if not video_id or task not in tasks:
         detail = f"{path.name}: TASK_VIDEO.csv is expected, with a task of a tasks file in the same folder or store"
         rejects.reject(path.stem, "unknown task", detail, path, None)
@@ -131,4 +131,4 @@ def _read_annotations(path: Path, steps: Steps, tasks: set[str], split_of: Split
             rows.append((line, segment_row(video_id, task, step, steps[task, step], row["start"], row["end"], split)))
         else:
             rejects.reject(video_id, "unknown step", f"{task} has no step {step!r}", path, line)
-    keep_segments(rows, SOURCE, path, intake)
+    keep_segments(rows, SOURCE, path, session)

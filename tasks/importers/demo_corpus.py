@@ -11,7 +11,7 @@ from tasks.demo_world.knobs import choose_knobs
 from tasks.demo_world.script import World
 
 PREFIX = "demo:"
-MARK = "demo/corpus.txt"
+FINGERPRINT = "demo/corpus.txt"
 CONTACT_SHEET = "demo/contact_sheet.png"
 
 
@@ -35,7 +35,7 @@ def world_of(corpus: str) -> World:
 def seed_in(store: Store) -> int | None:
     """The seed of the world that the store holds, if it holds one."""
     try:
-        return world_of(store.objects.get(MARK).decode()).seed
+        return world_of(store.objects.get(FINGERPRINT).decode()).seed
     except MissingFileError:
         return None
 
@@ -43,7 +43,7 @@ def seed_in(store: Store) -> int | None:
 def refusal(store: Store, corpus: str) -> str:
     """Why the world is not to be imported; nothing if it is."""
     try:
-        known = store.objects.get(MARK).decode()
+        known = store.objects.get(FINGERPRINT).decode()
     except MissingFileError:
         if store.table("videos").snapshot().num_rows:
             return f"the store has data of its own: {corpus} is not mixed with it (name an empty store for a demo)"
@@ -56,7 +56,7 @@ def refusal(store: Store, corpus: str) -> str:
 def write(store: Store, corpus: str, folder: Path) -> None:
     """The world's files; the store remembers which world it is, and what it looks like."""
     world = world_of(corpus)
-    store.objects.put(MARK, corpus.encode())
+    store.objects.put(FINGERPRINT, corpus.encode())
     write_world(world, folder)
     if (folder / "contact_sheet.png").is_file():
         store.objects.upload(CONTACT_SHEET, folder / "contact_sheet.png")

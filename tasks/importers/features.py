@@ -13,7 +13,7 @@ from storage.schemas import TABLES
 from storage.vectors import feature_rows
 from tasks.features.recipe import AS_IMPORTED
 from tasks.importers.files import Files
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.text_files import BadFile
 from tasks.importers.videos import MEDIA
 
@@ -22,23 +22,23 @@ EXPECTED = f"files ending in .npy, {', '.join(TENSORS)}"
 HOW = dict.fromkeys(TABLES["features"].constants) | {"stride_s": 1.0, "layer": AS_IMPORTED}
 
 
-def import_features(files: Files, intake: Intake, backbone: str, width: int | None = None) -> None:
+def import_features(files: Files, session: ImportSession, backbone: str, width: int | None = None) -> None:
     """Every file as the features of one video. `width` is that of the backbone, if the store knows it already."""
     partition = {"backbone": backbone}
     for path in files.ending(".npy", *TENSORS):
-        with intake.file(path, one_item=True):
+        with session.file(path, one_item=True):
             video_id = video_id_of(path)
-            if intake.is_stored("features", partition, video_id):
-                intake.new("features", partition, video_id, path)  # counts it, without loading it
+            if session.is_stored("features", partition, video_id):
+                session.new("features", partition, video_id, path)  # counts it, without loading it
                 continue
             try:
                 vectors = _checked(path, _load(path), width)
             except BadFile:
-                intake.summary.read["features"] += 1
+                session.summary.read["features"] += 1
                 raise
-            if intake.new("features", partition, video_id, path):
+            if session.new("features", partition, video_id, path):
                 width = vectors.shape[1]
-                intake.keep("features", partition, feature_rows(video_id, vectors), constants=HOW)
+                session.keep("features", partition, feature_rows(video_id, vectors), constants=HOW)
 
 
 def video_id_of(path: Path) -> str:

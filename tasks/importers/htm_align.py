@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files
-from tasks.importers.import_session import Admission, Intake
+from tasks.importers.import_session import Admission, ImportSession
 from tasks.importers.json_entries import Entry, read_json
 from tasks.importers.narrations import number, time_problem
 from tasks.importers.text_files import LONGEST_TEXT, clean
@@ -17,30 +17,30 @@ PARTITION = {"benchmark": SOURCE}
 EXPECTED = "htm_align.json"
 
 
-def import_htm_align(files: Files, intake: Intake) -> None:
+def import_htm_align(files: Files, session: ImportSession) -> None:
     """All JSON files there are: each is of this form."""
     for path in files.named("*.json"):
-        with intake.file(path):
-            for entry in read_json(path, intake.rows_of("annotations")):
-                _read_video(entry, path, intake)
+        with session.file(path):
+            for entry in read_json(path, session.rows_of("annotations")):
+                _read_video(entry, path, session)
 
 
-def _read_video(entry: Entry, path: Path, intake: Intake) -> None:
+def _read_video(entry: Entry, path: Path, session: ImportSession) -> None:
     if not isinstance(entry.value, list):
         detail = "a list of [alignable, start, end, text] is expected"
-        intake.rows_of("annotations").reject(entry.key, "wrong columns", detail, path, entry.line)
+        session.rows_of("annotations").reject(entry.key, "wrong columns", detail, path, entry.line)
         return
-    admission = intake.admit("annotations", PARTITION, entry.key, path, entry.line, rows=len(entry.value))
+    admission = session.admit("annotations", PARTITION, entry.key, path, entry.line, rows=len(entry.value))
     if admission is Admission.REFUSED:
         return
     rows = []
     for place, piece in enumerate(entry.value):
         row = _row(entry.key, place, piece)
         if isinstance(row, str):
-            intake.reject(entry.key, row, f"narration {place}: {piece}"[:500], path, entry.line)
+            session.reject(entry.key, row, f"narration {place}: {piece}"[:500], path, entry.line)
         else:
             rows.append(row)
-    intake.keep_or_count(admission, "annotations", PARTITION, rows)
+    session.keep_or_count(admission, "annotations", PARTITION, rows)
 
 
 def _row(video_id: str, place: int, piece: Any) -> dict[str, Any] | str:

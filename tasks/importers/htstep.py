@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files, article_id
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.json_entries import Entry, read_json
 from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row
@@ -21,33 +21,33 @@ Steps = dict[str, tuple[str, str]]
 """Step id -> article and headline."""
 
 
-def import_htstep(files: Files, intake: Intake) -> None:
+def import_htstep(files: Files, session: ImportSession) -> None:
     """Whatever there is of the three files. Annotations need the taxonomy, from here or from an earlier import."""
-    stored = intake.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
+    stored = session.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
     steps: Steps = {row["step_id"]: (row["article_id"], row["headline"]) for row in stored}
     for path in files.named("taxonomy.csv"):
-        with intake.file(path):
-            steps |= _read_taxonomy(path, intake)
+        with session.file(path):
+            steps |= _read_taxonomy(path, session)
     splits: dict[str, str] = {}
     for path in files.named("video_splits.json"):
-        with intake.file(path):
-            splits |= _read_splits(path, intake)
+        with session.file(path):
+            splits |= _read_splits(path, session)
     videos: dict[str, dict[str, Any]] = {video_id: {"split": split} for video_id, split in splits.items()}
     for path in files.named("annotations.json"):
-        with intake.file(path):
-            for entry in read_json(path, intake.rows_of("annotations")):
-                if video := _read_annotation(entry, path, steps, splits, intake):
+        with session.file(path):
+            for entry in read_json(path, session.rows_of("annotations")):
+                if video := _read_annotation(entry, path, steps, splits, session):
                     videos[entry.key] = video
     for video_id, video in videos.items():
-        if intake.new("videos", PARTITION, video_id, files.path):
-            intake.keep("videos", PARTITION, [{"video_id": video_id} | video])
+        if session.new("videos", PARTITION, video_id, files.path):
+            session.keep("videos", PARTITION, [{"video_id": video_id} | video])
 
 
-def _read_taxonomy(path: Path, intake: Intake) -> Steps:
+def _read_taxonomy(path: Path, session: ImportSession) -> Steps:
     columns = ("global_step_index", "activity", "step_index", "variation", "headline", "paragraph")
     articles: dict[str, list[tuple[int, dict[str, str]]]] = {}
     steps: Steps = {}
-    rejects = intake.rows_of("steps")
+    rejects = session.rows_of("steps")
     for line, raw in read_csv(path, columns, rejects):
         row = {name: clean(value) for name, value in raw.items()}
         step, indices = row["global_step_index"], (row["global_step_index"], row["step_index"])
@@ -61,7 +61,7 @@ def _read_taxonomy(path: Path, intake: Intake) -> Steps:
             steps[step] = (article, row["headline"])
             articles.setdefault(article, []).append((line, row))
     for article, members in articles.items():
-        _keep_article(article, members, path, intake)
+        _keep_article(article, members, path, session)
     return steps
 
 
@@ -70,7 +70,7 @@ def _activity(row: dict[str, Any]) -> list[str]:
     return [row["activity"]] + ([variation] if variation != "none" else [])
 
 
-def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: Path, intake: Intake) -> None:
+def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: Path, session: ImportSession) -> None:
     first_line, first = members[0]
     title, *variation = _activity(first)
     ordered = sorted((row for _, row in members), key=lambda row: int(row["step_index"]))
@@ -79,12 +79,12 @@ def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: 
         for row in ordered
     ]
     article = {"article_id": own_id, "title": title, "variation": variation[0] if variation else None}
-    intake.keep_article(SOURCE, article, steps, path, first_line)
+    session.keep_article(SOURCE, article, steps, path, first_line)
 
 
-def _read_splits(path: Path, intake: Intake) -> dict[str, str]:
+def _read_splits(path: Path, session: ImportSession) -> dict[str, str]:
     splits: dict[str, str] = {}
-    rejects = intake.rows_of("videos")
+    rejects = session.rows_of("videos")
     for split, videos, line, _ in read_json(path, rejects):
         if not isinstance(videos, list):
             rejects.reject(split, "malformed split", "a list of video ids is expected", path, line)
@@ -100,10 +100,10 @@ def _read_splits(path: Path, intake: Intake) -> dict[str, str]:
 
 
 def _read_annotation(
-    entry: Entry, path: Path, steps: Steps, splits: dict[str, str], intake: Intake
+    entry: Entry, path: Path, steps: Steps, splits: dict[str, str], session: ImportSession
 ) -> dict[str, Any] | None:
     """Keep a video's segments; returns what they say about the video."""
-    value, rejects = entry.value, intake.rows_of("annotations")
+    value, rejects = entry.value, session.rows_of("annotations")
     if not isinstance(value, dict) or not isinstance(value.get("annotations"), list):
         detail = "an object with subset, activity and annotations is expected"
         rejects.reject(entry.key, "wrong columns", detail, path, entry.line)
@@ -121,7 +121,7 @@ def _read_annotation(
         else:
             task, headline = steps[step]
             rows.append((entry.line, segment_row(entry.key, task, step, headline, segment[0], segment[1], split)))
-    keep_segments(rows, SOURCE, path, intake)
+    keep_segments(rows, SOURCE, path, session)
     if task is None and isinstance(value.get("activity"), str):
         task = article_id(SOURCE, "/".join(_activity(value)))
     return {"task_id": task, "split": split, "duration_s": duration(value.get("duration"))}

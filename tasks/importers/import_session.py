@@ -47,16 +47,16 @@ class Admission(Enum):
 class RowsOf:
     """Where a reader's rejects go when what it reads are rows of one table: they were read, too."""
 
-    intake: "Intake"
+    session: "ImportSession"
     table: str
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None, rows: int = 1) -> None:
         """Take note of rows that cannot be used and are not counted as read yet."""
-        self.intake.summary.read[self.table] += rows
-        self.intake.reject(item, reason, detail, file, line)
+        self.session.summary.read[self.table] += rows
+        self.session.reject(item, reason, detail, file, line)
 
 
-class Intake:
+class ImportSession:
     """A context manager around one import. `new` and `admit` ask whether a key is wanted, `keep` takes its rows."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Intake:
         self._commits = ThreadPoolExecutor(1)
         self._commit: Future[None] | None = None
 
-    def __enter__(self) -> "Intake":
+    def __enter__(self) -> "ImportSession":
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tasks.importers.captions import Cue, sentences_of
-from tasks.importers.import_session import Admission, Intake
+from tasks.importers.import_session import Admission, ImportSession
 from tasks.importers.text_files import LONGEST_TEXT, clean
 
 SENTENCES_AT_ONCE = 100_000
@@ -27,8 +27,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 class Narrations:
     """Collects the sentences of many videos from one file. `close` hands over the last ones."""
 
-    def __init__(self, intake: Intake, source: str, file: Path) -> None:
-        self._intake, self._file = intake, file
+    def __init__(self, session: ImportSession, source: str, file: Path) -> None:
+        self._session, self._file = session, file
         self._partition = {"source": source}
         self._clear()
 
@@ -56,10 +56,10 @@ class Narrations:
         if not all(isinstance(values, list) for values in lists) or len({len(values) for values in lists}) != 1:
             detail = "text, start and end must be three lists of one length"
             longest = max((len(values) for values in lists if isinstance(values, list)), default=1)
-            rejects = self._intake.rows_of("narrations")
+            rejects = self._session.rows_of("narrations")
             rejects.reject(video_id, "lists of different lengths", detail, self._file, line, rows=longest)
             return
-        admission = self._intake.admit("narrations", self._partition, video_id, self._file, line, rows=len(texts))
+        admission = self._session.admit("narrations", self._partition, video_id, self._file, line, rows=len(texts))
         if admission is Admission.REFUSED:
             return
         if are_captions:
@@ -82,7 +82,7 @@ class Narrations:
             start_s, end_s, words = number(start), number(end), clean(text) if isinstance(text, str) else ""
             if problem := time_problem(start_s, end_s) or (None if words else "empty text"):
                 detail = f"caption {place}, from {start} to {end}: {str(text)[:200]}"
-                self._intake.reject(video_id, problem, detail, self._file, line)
+                self._session.reject(video_id, problem, detail, self._file, line)
             else:
                 cues.append(Cue(start_s, end_s, (words,), line or 0))
         sentences = sentences_of(cues)
@@ -98,7 +98,7 @@ class Narrations:
         if not good.all():
             self._reject(np.flatnonzero(~good), owner, text, start_s, end_s)
         is_new = np.repeat(self._is_new, self._lengths)
-        self._intake.summary.present["narrations"] += int((good & ~is_new).sum())
+        self._session.summary.present["narrations"] += int((good & ~is_new).sum())
         good &= is_new
         if not good.all():
             text, start_s, end_s, owner = text.filter(pa.array(good)), start_s[good], end_s[good], owner[good]
@@ -118,7 +118,7 @@ class Narrations:
         )
         self._clear()
         if len(rows):
-            self._intake.keep("narrations", self._partition, rows)
+            self._session.keep("narrations", self._partition, rows)
 
     def _good(self, text: pa.Array, start_s: Floats, end_s: Floats) -> npt.NDArray[np.bool_]:
         lengths = np.diff(_offsets(text))
@@ -142,7 +142,7 @@ class Narrations:
             reason = time_problem(start_s[place], end_s[place]) or empty
             times = f"from {self._starts[place]} to {self._ends[place]}"
             detail = f"sentence {place - begin}, {times}: {str(self._texts[place])[:200]}"
-            self._intake.reject(video_id, reason, detail, self._file, line)
+            self._session.reject(video_id, reason, detail, self._file, line)
 
 
 def time_problem(start_s: float, end_s: float) -> str | None:

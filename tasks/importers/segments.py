@@ -7,7 +7,7 @@ these, and the benchmarks' protocols deal with them.
 from pathlib import Path
 from typing import Any
 
-from tasks.importers.import_session import Admission, Intake
+from tasks.importers.import_session import Admission, ImportSession
 from tasks.importers.narrations import number, time_problem
 
 
@@ -27,20 +27,22 @@ def segment_row(
     }
 
 
-def keep_segments(rows: list[tuple[int | None, dict[str, Any]]], benchmark: str, file: Path, intake: Intake) -> None:
+def keep_segments(
+    rows: list[tuple[int | None, dict[str, Any]]], benchmark: str, file: Path, session: ImportSession
+) -> None:
     """Keep the good ones of a video's rows (with their lines), and reject the others."""
     if not rows:
         return
     first_line, first = rows[0]
     partition, key = {"benchmark": benchmark}, (first["video_id"], first["task_id"])
-    admission = intake.admit("annotations", partition, key, file, first_line, rows=len(rows))
+    admission = session.admit("annotations", partition, key, file, first_line, rows=len(rows))
     if admission is Admission.REFUSED:
         return
     good = []
     for line, row in rows:
         if problem := time_problem(row["start_s"], row["end_s"]):
             detail = f"step {row['step_id']}: from {row['start_s']} to {row['end_s']}"
-            intake.reject(row["video_id"], problem, detail, file, line)
+            session.reject(row["video_id"], problem, detail, file, line)
         else:
             good.append(row)
-    intake.keep_or_count(admission, "annotations", partition, good)
+    session.keep_or_count(admission, "annotations", partition, good)

@@ -27,11 +27,11 @@ from tasks.importers import (
     youwikihow,
 )
 from tasks.importers.files import Files
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.summary import Summary
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Spread, here
-from tasks.pipeline.stage import Ingredients, Stage, versions
+from tasks.pipeline.parts import RunParts, run_here
+from tasks.pipeline.stage import Dependencies, Stage, versions
 
 CODE_VERSION = "1"
 TABLES = ("videos", "narrations", "articles", "steps", "annotations")
@@ -52,13 +52,13 @@ class Source:
     """A kind of data that can be imported."""
 
     name: str
-    read: Callable[[Files, Intake, Store, Options], None]
+    read: Callable[[Files, ImportSession, Store, Options], None]
     expected: str
     """The files it knows."""
 
 
-def _plain(read: Callable[[Files, Intake], None]) -> Callable[[Files, Intake, Store, Options], None]:
-    return lambda files, intake, store, options: read(files, intake)
+def _plain(read: Callable[[Files, ImportSession], None]) -> Callable[[Files, ImportSession, Store, Options], None]:
+    return lambda files, session, store, options: read(files, session)
 
 
 def _backbone(files: Files, options: Options) -> str:
@@ -66,18 +66,18 @@ def _backbone(files: Files, options: Options) -> str:
     return options.backbone or folder.name
 
 
-def _read_features(files: Files, intake: Intake, store: Store, options: Options) -> None:
+def _read_features(files: Files, session: ImportSession, store: Store, options: Options) -> None:
     backbone = _backbone(files, options)
     known = store.table("features").snapshot().where(backbone=backbone)
-    features.import_features(files, intake, backbone, known.vector_width())
+    features.import_features(files, session, backbone, known.vector_width())
 
 
-def _read_texts(files: Files, intake: Intake, store: Store, options: Options) -> None:
-    texts.import_texts(files, intake, options.backbone)
+def _read_texts(files: Files, session: ImportSession, store: Store, options: Options) -> None:
+    texts.import_texts(files, session, options.backbone)
 
 
-def _read_videos(files: Files, intake: Intake, store: Store, options: Options) -> None:
-    videos.import_videos(files, intake, store.objects.upload if options.upload else None)
+def _read_videos(files: Files, session: ImportSession, store: Store, options: Options) -> None:
+    videos.import_videos(files, session, store.objects.upload if options.upload else None)
 
 
 SOURCES = {
@@ -110,14 +110,14 @@ def import_source(
     options = options or Options()
     files = Files(path)
     backbone = _backbone(files, options) if name == "features" else ""
-    with Intake(store, run_id, name, path, backbone, on_progress) as intake:
+    with ImportSession(store, run_id, name, path, backbone, on_progress) as session:
         for problem in files.problems:
-            intake.reject(str(problem.filename), "folder cannot be read", str(problem), Path(problem.filename))
-            intake.summary.damaged.append(str(problem))
-        SOURCES[name].read(files, intake, store, options)
-    if not intake.summary.num_files and not files.problems:
+            session.reject(str(problem.filename), "folder cannot be read", str(problem), Path(problem.filename))
+            session.summary.damaged.append(str(problem))
+        SOURCES[name].read(files, session, store, options)
+    if not session.summary.num_files and not files.problems:
         raise ValueError(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
-    return intake.summary
+    return session.summary
 
 
 def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[str, int]:
@@ -152,7 +152,7 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
     return taken
 
 
-def import_corpus(job: Job, spread: Spread = here) -> str:
+def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
     """Import every source that the job's corpus folder has, or a demo world."""
     if job.corpus is None:
         return "no corpus folder is given: the store keeps what it has"
@@ -197,13 +197,13 @@ def missing_lines(store: Store) -> list[str]:
     return [f"missing: {row['what']}: {row['n']:,}, e.g. {row['example']}" for row in rows.to_pylist()]
 
 
-def ingredients(job: Job) -> Ingredients:
+def dependencies(job: Job) -> Dependencies:
     """What was imported: the corpus folder as it is, by the names, sizes and times of its files."""
-    store = job.opened
+    store = job.open_store()
     corpus = job.corpus
     inputs = {"corpus": _listing(Path(corpus))} if corpus and not demo_corpus.is_demo(corpus) else {}
     brought = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version
-    return Ingredients({"corpus": corpus}, inputs, versions(store, *TABLES) | {"imported features": brought})
+    return Dependencies({"corpus": corpus}, inputs, versions(store, *TABLES) | {"imported features": brought})
 
 
 def _listing(corpus: Path) -> str:
@@ -216,8 +216,8 @@ def _listing(corpus: Path) -> str:
     return digest.hexdigest()[:32]
 
 
-def undo(job: Job) -> None:
+def reset(job: Job) -> None:
     """Nothing is taken out, for others may have brought it: the corpus is read again. `vina forget` takes out."""
 
 
-IMPORT = Stage("import", import_corpus, ingredients, undo, CODE_VERSION)
+IMPORT = Stage("import", import_corpus, dependencies, reset, CODE_VERSION)

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 
 from storage.vectors import Floats, encode
 from tasks.importers.files import Files
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.text_files import BadFile, clean
 
 EXPECTED = "NAME.parquet with the columns text and vector"
 
 
-def import_texts(files: Files, intake: Intake, name: str | None) -> None:
+def import_texts(files: Files, session: ImportSession, name: str | None) -> None:
     """All Parquet files as the texts of one network, `name`; without that, each as those of a network of its own."""
     paths = files.named("*.parquet")
     for model, own in {name: paths}.items() if name else ((path.stem, [path]) for path in paths):
@@ -29,19 +29,19 @@ def import_texts(files: Files, intake: Intake, name: str | None) -> None:
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         for path in own:
-            with intake.file(path):
-                _keep(*_read(path), {"model": f"{model}@{digest.hexdigest()[:8]}"}, path, intake)
+            with session.file(path):
+                _keep(*_read(path), {"model": f"{model}@{digest.hexdigest()[:8]}"}, path, session)
 
 
-def _keep(texts: list[str], vectors: Floats, partition: dict[str, str], path: Path, intake: Intake) -> None:
+def _keep(texts: list[str], vectors: Floats, partition: dict[str, str], path: Path, session: ImportSession) -> None:
     hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     rows = enumerate(hashes)
-    new = [row for row, own in rows if intake.new("sentence_embeddings", partition, own, path, row + 1)]
+    new = [row for row, own in rows if session.new("sentence_embeddings", partition, own, path, row + 1)]
     if new:
         new.sort(key=hashes.__getitem__)
         columns = {"text_sha256": [hashes[row] for row in new], "text": [texts[row] for row in new]}
         kept = pa.table({**columns, "vector": encode(vectors[new], "float16")})
-        intake.keep("sentence_embeddings", partition, kept)
+        session.keep("sentence_embeddings", partition, kept)
 
 
 def _read(path: Path) -> tuple[list[str], Floats]:

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import av
 
+from tasks.features.video_file import BadVideo, open_video
 from tasks.importers.captions import read_cues, sentences_of
 from tasks.importers.files import Files
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.narrations import Narrations
 from tasks.importers.text_files import BadFile
-from tasks.features.video_file import BadVideo, open_video
 
 SOURCE = "videos"
 PARTITION = {"source": SOURCE}
@@ -26,29 +26,29 @@ _LANGUAGE = re.compile(r"(.+)\.([a-z]{2}(?:-[A-Za-z0-9]{2,8})*)")
 EXPECTED = f"files ending in {', '.join(MEDIA + CAPTIONS)}"
 
 
-def import_videos(files: Files, intake: Intake, upload: Callable[[str, Path], str] | None = None) -> None:
+def import_videos(files: Files, session: ImportSession, upload: Callable[[str, Path], str] | None = None) -> None:
     """Every video file and every caption file. `upload(key, path)` copies a file and gives its address."""
     for path in files.ending(*MEDIA):
-        with intake.file(path, one_item=True):
-            _keep_video(path, intake, upload)
+        with session.file(path, one_item=True):
+            _keep_video(path, session, upload)
     for path in sorted(files.ending(*CAPTIONS), key=_language_order):
-        with intake.file(path, one_item=True):
-            narrations = Narrations(intake, SOURCE, path)
-            sentences = sentences_of(read_cues(path, intake.rows_of("narrations")))
+        with session.file(path, one_item=True):
+            narrations = Narrations(session, SOURCE, path)
+            sentences = sentences_of(read_cues(path, session.rows_of("narrations")))
             texts, starts, ends = (list(column) for column in zip(*sentences, strict=True))
             narrations.add(_split_language(path)[0], texts, starts, ends)
             narrations.close()
 
 
-def _keep_video(path: Path, intake: Intake, upload: Callable[[str, Path], str] | None) -> None:
+def _keep_video(path: Path, session: ImportSession, upload: Callable[[str, Path], str] | None) -> None:
     try:
         duration_s = probe_duration_s(path)
     except BadFile:
-        intake.summary.read["videos"] += 1
+        session.summary.read["videos"] += 1
         raise
-    if intake.new("videos", PARTITION, path.stem, path):
+    if session.new("videos", PARTITION, path.stem, path):
         uri = upload(f"videos/{quote(path.name)}", path) if upload else _address(path)
-        intake.keep("videos", PARTITION, [{"video_id": path.stem, "duration_s": duration_s, "uri": uri}])
+        session.keep("videos", PARTITION, [{"video_id": path.stem, "duration_s": duration_s, "uri": uri}])
 
 
 def _address(path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.importers.files import Files, article_id, split_title
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.text_files import LONGEST_TEXT, clean, read_csv
 
 SOURCE = "wikihow"
@@ -24,24 +24,24 @@ class _Step(NamedTuple):
     paragraph: str | None
 
 
-def import_wikihow(files: Files, intake: Intake) -> None:
+def import_wikihow(files: Files, session: ImportSession) -> None:
     """Whatever there is of the two files."""
     taken: set[str] = set()
     for path in files.named("wikihowSep*.csv"):
-        with intake.file(path):
-            for line, title, steps in _by_step(path, intake):
-                if _keep(title, steps, path, line, intake):
+        with session.file(path):
+            for line, title, steps in _by_step(path, session):
+                if _keep(title, steps, path, line, session):
                     taken.add(_own_id(title))
     for path in files.named("wikihowAll*.csv"):
-        with intake.file(path):
-            for line, row in read_csv(path, ("headline", "title"), intake.rows_of("articles")):
+        with session.file(path):
+            for line, row in read_csv(path, ("headline", "title"), session.rows_of("articles")):
                 if _own_id(row["title"]) not in taken:
-                    _keep(row["title"], _headlines(row["headline"]), path, line, intake)
+                    _keep(row["title"], _headlines(row["headline"]), path, line, session)
 
 
-def _by_step(path: Path, intake: Intake) -> Iterator[tuple[int, str, list[_Step]]]:
+def _by_step(path: Path, session: ImportSession) -> Iterator[tuple[int, str, list[_Step]]]:
     """The rows of one article follow each other."""
-    rejects = intake.rows_of("steps")
+    rejects = session.rows_of("steps")
     rows = read_csv(path, ("headline", "text", "title"), rejects)
     for title, group in groupby(rows, key=lambda item: clean(item[1]["title"])):
         if not title:
@@ -67,22 +67,22 @@ def _own_id(title: str) -> str:
     return "-".join(name.split()) + (f"-method-{variation}" if variation else "")
 
 
-def _keep(title: str, steps: list[_Step], path: Path, line: int, intake: Intake) -> bool:
+def _keep(title: str, steps: list[_Step], path: Path, line: int, session: ImportSession) -> bool:
     """Keep an article, unless there is something wrong with it as a whole."""
     own_id, (name, variation) = _own_id(title), split_title(title)
     good = [step for step in steps if 0 < len(step.headline) <= LONGEST_TEXT]
     if not name or len(name) > LONGEST_TITLE:
-        rejects = intake.rows_of("articles")
+        rejects = session.rows_of("articles")
         rejects.reject(title[:200] or f"line {line}", "empty or overlong title", title[:200], path, line)
         return False
     if len(good) < len(steps):
         detail = f"{len(steps) - len(good)} of {len(steps)} headlines"
-        rejects = intake.rows_of("steps")
+        rejects = session.rows_of("steps")
         rejects.reject(title, "empty or overlong headline", detail, path, line, rows=len(steps) - len(good))
     if not good:
-        intake.rows_of("articles").reject(title, "no steps", "the article has no headline", path, line)
+        session.rows_of("articles").reject(title, "no steps", "the article has no headline", path, line)
         return False
     article = {"article_id": article_id(SOURCE, own_id), "title": name, "variation": variation}
     rows = [{"step_id": str(row), **step._asdict()} for row, step in enumerate(good)]
-    intake.keep_article(SOURCE, article, rows, path, line)
+    session.keep_article(SOURCE, article, rows, path, line)
     return True

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.importers.files import Files, article_id, split_title
-from tasks.importers.import_session import Intake
+from tasks.importers.import_session import ImportSession
 from tasks.importers.json_entries import Entry, read_json
 from tasks.importers.narrations import duration
 from tasks.importers.segments import keep_segments, segment_row
@@ -22,22 +22,22 @@ EXCLUDED_TASKS = ("105222", "44789", "87706")
 _CONVERT = "python -c \"import json,pickle,sys; json.dump(pickle.load(open(sys.argv[1],'rb')), open(sys.argv[2],'w'))\""
 
 
-def import_youwikihow(files: Files, intake: Intake) -> None:
+def import_youwikihow(files: Files, session: ImportSession) -> None:
     """Whatever there is of the two files."""
     for path in files.named("*.pkl"):
         if path.with_suffix(".json").exists():  # it was converted, and may stay
             continue
-        with intake.file(path):
+        with session.file(path):
             target = path.with_suffix(".json").name
             raise BadFile("pickle is not read", f"{path}: if you trust it, {_CONVERT} {path.name} {target}")
     for path in files.named("*.json"):
-        with intake.file(path):
-            for entry in read_json(path, intake.rows_of("articles")):
-                _read_task(entry, path, intake)
+        with session.file(path):
+            for entry in read_json(path, session.rows_of("articles")):
+                _read_task(entry, path, session)
 
 
-def _read_task(entry: Entry, path: Path, intake: Intake) -> None:
-    value, rejects = entry.value, intake.rows_of("articles")
+def _read_task(entry: Entry, path: Path, session: ImportSession) -> None:
+    value, rejects = entry.value, session.rows_of("articles")
     text = value.get("task_text") if isinstance(value, dict) else None
     headlines = text.get("simplified_headline_list") if isinstance(text, dict) else None
     if not isinstance(headlines, list) or not isinstance(value.get("task_full_name"), str):
@@ -50,19 +50,19 @@ def _read_task(entry: Entry, path: Path, intake: Intake) -> None:
         return
     is_benchmark = "crosstask_annotations" in value
     source = BENCHMARK if is_benchmark else SOURCE
-    _keep_article(entry, source, steps, path, intake)
+    _keep_article(entry, source, steps, path, session)
     split = None if not is_benchmark else "excluded" if entry.key in EXCLUDED_TASKS else "test"
-    _keep_videos(entry, source, split, path, intake)
+    _keep_videos(entry, source, split, path, session)
     if split:
-        _keep_annotations(entry, steps, split, path, intake)
+        _keep_annotations(entry, steps, split, path, session)
 
 
-def _keep_article(entry: Entry, source: str, steps: list[str], path: Path, intake: Intake) -> None:
+def _keep_article(entry: Entry, source: str, steps: list[str], path: Path, session: ImportSession) -> None:
     title, variation = split_title(entry.value["task_full_name"])
     paragraphs = _paragraphs(entry.value["task_text"])
     rows = [{"step_id": str(row), "headline": step, "paragraph": paragraphs.get(row)} for row, step in enumerate(steps)]
     article = {"article_id": article_id(source, entry.key), "title": title, "variation": variation}
-    intake.keep_article(source, article, rows, path, entry.line)
+    session.keep_article(source, article, rows, path, entry.line)
 
 
 def _paragraphs(text: dict[str, Any]) -> dict[int, str]:
@@ -79,22 +79,22 @@ def _paragraphs(text: dict[str, Any]) -> dict[int, str]:
     return found
 
 
-def _keep_videos(entry: Entry, source: str, split: str | None, path: Path, intake: Intake) -> None:
+def _keep_videos(entry: Entry, source: str, split: str | None, path: Path, session: ImportSession) -> None:
     task, partition = article_id(source, entry.key), {"source": source}
     listed, durations = entry.value.get("task_video") or [], entry.value.get("video_duration")
     durations = durations if isinstance(durations, dict) else {}
     for video_id in listed if isinstance(listed, list) else [listed]:
         if not isinstance(video_id, str) or not video_id or not isinstance(listed, list):
             detail = f"task_video, a list of video ids, holds {video_id!r}"
-            intake.rows_of("videos").reject(entry.key, "empty id", detail, path, entry.line)
-        elif intake.new("videos", partition, (video_id, task), path, entry.line):
+            session.rows_of("videos").reject(entry.key, "empty id", detail, path, entry.line)
+        elif session.new("videos", partition, (video_id, task), path, entry.line):
             video = {"video_id": video_id, "task_id": task, "split": split}
-            intake.keep("videos", partition, [video | {"duration_s": duration(durations.get(video_id))}])
+            session.keep("videos", partition, [video | {"duration_s": duration(durations.get(video_id))}])
 
 
-def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, intake: Intake) -> None:
+def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, session: ImportSession) -> None:
     mapping, annotations = entry.value.get("step2headline"), entry.value["crosstask_annotations"]
-    rejects = intake.rows_of("annotations")
+    rejects = session.rows_of("annotations")
     if not isinstance(mapping, list) or not isinstance(annotations, dict):
         detail = "step2headline is expected beside crosstask_annotations"
         rejects.reject(entry.key, "wrong columns", detail, path, entry.line)
@@ -112,7 +112,7 @@ def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, in
             shown: list[tuple[str | None, str]] = [(str(row), steps[row]) for row in headlines]
             for step_id, text in shown or [(None, "")]:
                 rows.append((entry.line, segment_row(video_id, task, step_id, text, *times, split)))
-        keep_segments(rows, BENCHMARK, path, intake)
+        keep_segments(rows, BENCHMARK, path, session)
 
 
 def _headlines_of(piece: Any, mapping: list[Any], num_headlines: int) -> list[int] | None:

@@ -16,12 +16,12 @@ from storage.feature_reader import FeatureReader
 from storage.summary import summarise
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.video_input import Subject, known_video, said_in
-from tasks.training.model_files import find_model, read_model
+from tasks.grounding.video_input import VideoInput, known_video, said_in
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.report_page import QUESTIONS, report_page
 from tasks.pages.video_view import MATRICES, maps_of, served_film, view_of
 from tasks.pipeline.run_record import job_of_run
+from tasks.training.model_files import find_model, read_model
 from vina_model.grounder import Grounder
 
 VIDEOS_PER_PAGE = 50
@@ -98,9 +98,9 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
         raise ValueError(f"no article is known for video {video_id!r}: add &task=ID to the address")
     article = article_in(store, task or articles[0]["article_id"])
     uri, said = film_of(store, video_id), said_in(store, video_id)
-    subject = Subject(video_id, video_id, uri, seen.read(video_id), said)
-    found = model.ground(subject.features_TV, article.steps, [sentence.text for sentence in said])
-    view = view_of(Grounded(model, subject, article, found), store)
+    video_input = VideoInput(video_id, video_id, uri, seen.read(video_id), said)
+    found = model.ground(video_input.features_TV, article.steps, [sentence.text for sentence in said])
+    view = view_of(Grounded(model, video_input, article, found), store)
     if not by:
         view = replace(view, maps=maps_of(found.matrices, matrix or None))
     elif by in map(str, rounds):

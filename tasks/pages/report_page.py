@@ -15,12 +15,12 @@ from storage.summary import summarise
 from tasks.evaluation.results import COLUMNS, Results, own_student, read_results, trainings_of
 from tasks.grounding.grounding import Question, ground
 from tasks.importers.demo_corpus import CONTACT_SHEET
-from tasks.pipeline.job import Job
-from tasks.training.model_files import models_in
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.video_view import VideoView, view_of, with_film
+from tasks.pipeline.job import Job
+from tasks.training.model_files import models_in
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
@@ -217,7 +217,7 @@ def _mean(values: Sequence[float]) -> str:
 def _example(store: Store, row: Mapping[str, Any], show_film: ShowFilm) -> tuple[str, VideoView]:
     question = Question(row["video_id"], task=row["article_id"], checkpoint=row["training"], device="cpu")
     grounded = ground(question, store)
-    view = show_film(view_of(grounded, store), grounded.subject.film)
+    view = show_film(view_of(grounded, store), grounded.video_input.film)
     place = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
     return place, view
 

@@ -8,5 +8,5 @@ from tasks.pages.video_view import view_of, with_film
 
 def video_page(grounded: Grounded, store: Store | None) -> str:
     """The whole page."""
-    view = with_film(view_of(grounded, store), grounded.subject.film)
+    view = with_film(view_of(grounded, store), grounded.video_input.film)
     return render("video.html", view=view)

@@ -106,16 +106,16 @@ class VideoView:
 
 def view_of(grounded: Grounded, store: Store | None) -> VideoView:
     """What a model says of a video, beside what the store knows of it."""
-    subject, article, found = grounded.subject, grounded.article, grounded.found
+    video_input, article, found = grounded.video_input, grounded.article, grounded.found
     view = VideoView(
-        subject.name, article.title, article.article_id, grounded.model.name, found.num_seconds, found.steps,
-        subject.narrations, maps_of(found.matrices),
+        video_input.name, article.title, article.article_id, grounded.model.name, found.num_seconds, found.steps,
+        video_input.narrations, maps_of(found.matrices),
     )  # fmt: skip
-    if store is None or subject.video_id is None:
+    if store is None or video_input.video_id is None:
         return view
     with Catalogue(store) as catalogue:
-        truth = _truth(catalogue, subject.video_id, article)
-        rounds = _rounds(catalogue, subject.video_id, article, grounded.model.name)
+        truth = _truth(catalogue, video_input.video_id, article)
+        rounds = _rounds(catalogue, video_input.video_id, article, grounded.model.name)
     return replace(view, truth=truth, rounds=rounds)
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from storage.fingerprint import fingerprint
+from storage.fingerprint import fingerprint_of
 from storage.snapshot import Snapshot
 from storage.vectors import decode
 from storage.views import TITLE_KEY
@@ -39,7 +39,7 @@ class Candidates:
     @property
     def version(self) -> str:
         """Changes with the articles."""
-        return fingerprint({"articles": self.article_ids, "titles": self.titles}, {}, "1")
+        return fingerprint_of({"articles": self.article_ids, "titles": self.titles}, {}, "1")
 
     def vectors(self, embedded: Snapshot) -> npt.NDArray[np.float16]:
         """The titles' embeddings, row by row, among those of a model."""

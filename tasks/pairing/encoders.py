@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tasks.pipeline.device import best_device
 from tasks.pairing.settings import MPNET
+from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import Embed
 
 LOG = logging.getLogger("vina.pairing")

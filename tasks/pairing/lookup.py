@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from tasks.pipeline.device import best_device
 from tasks.pairing.candidates import Candidates, candidates_of
 from tasks.pairing.encoders import find_model, load_model, name_model
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import Embed
 from vina_model.voting import TitleIndex
 

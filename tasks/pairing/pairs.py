@@ -14,7 +14,9 @@ SELECTIONS = ("metadata", "top1", "random_top5")
 TOP = 5
 
 
-def write_pairs(store: Store, run_id: str, mark: str, model: str | None, candidates: Candidates) -> dict[str, int]:
+def write_pairs(
+    store: Store, run_id: str, fingerprint: str, model: str | None, candidates: Candidates
+) -> dict[str, int]:
     """Each selection is one shard, written last: it is there when all that it stands on is. Returns their sizes.
 
     The rows of `random_top5` are what is drawn from, each time a video is seen. Without a model nobody has voted.
@@ -29,7 +31,7 @@ def write_pairs(store: Store, run_id: str, mark: str, model: str | None, candida
     top1 = voted.filter(pc.equal(voted["rank"], 1))
     chosen = dict(zip(SELECTIONS, (metadata, top1, voted), strict=True))
     for selection, rows in chosen.items():
-        store.table("pairs").commit(rows, {"selection": selection}, "all", fingerprint=mark, run_id=run_id)
+        store.table("pairs").commit(rows, {"selection": selection}, "all", fingerprint=fingerprint, run_id=run_id)
     return {selection: len(rows) for selection, rows in chosen.items()}
 
 

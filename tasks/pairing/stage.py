@@ -3,13 +3,13 @@
 from functools import lru_cache
 from pathlib import Path
 
-from storage import Store, fingerprint
-from tasks.pipeline.job import Job
+from storage import Store, fingerprint_of
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import Candidates, NoCandidates, candidates_of
 from tasks.pairing.encoders import find_model, foresee_model, load_model, name_model
-from tasks.pipeline.parts import Part, Spread, here
-from tasks.pipeline.stage import Ingredients, Stage, versions
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Part, RunParts, run_here
+from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.pipeline.text_embedding import Embed, embed_texts, plan_ranges
 
 CODE_VERSION = "2"
@@ -18,7 +18,7 @@ MOST_PARTS = 64
 """Of the embedding: each looks through all narrations for its own."""
 
 
-def make_pairs(job: Job, spread: Spread = here) -> str:
+def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
     """Votes and pairs of every video that has narrations; returns what was done."""
     settings, store = job.pairing, Store(job.store)
     try:
@@ -32,24 +32,24 @@ def make_pairs(job: Job, spread: Spread = here) -> str:
     rules = {"articles": candidates.source, "correct_hubs": settings.correct_hubs}
     if not store.table("narrations").snapshot().num_rows:
         pairs.clear_votes(store)
-        sizes = pairs.write_pairs(store, job.run_id, fingerprint(rules, inputs, CODE_VERSION), None, candidates)
+        sizes = pairs.write_pairs(store, job.run_id, fingerprint_of(rules, inputs, CODE_VERSION), None, candidates)
         return f"there are no narrations: nobody votes; {sizes['metadata']:,} pairs by metadata"
     folder = find_model(settings.model)
     model = name_model(settings.model, folder)
 
-    def mark() -> str:
+    def fingerprint() -> str:
         voted = store.table("votes").snapshot().where(model=model).content_version
-        return fingerprint(rules | {"model": model}, inputs | {"votes": voted}, CODE_VERSION)
+        return fingerprint_of(rules | {"model": model}, inputs | {"votes": voted}, CODE_VERSION)
 
-    if all(store.table("pairs").has({"selection": name}, "all", mark()) for name in pairs.SELECTIONS):
+    if all(store.table("pairs").has({"selection": name}, "all", fingerprint()) for name in pairs.SELECTIONS):
         return f"nothing has changed since {model} voted"
     before = _num_embedded(store, model)
     ranges = plan_ranges(store, model, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
-    spread(job, embed_range, [{"low": low, "high": high, "model": model} for low, high in ranges])
+    run_parts(job, embed_range, [{"low": low, "high": high, "model": model} for low, high in ranges])
     embedded = _num_embedded(store, model) - before
     version = votes.vote(store, job.run_id, model, candidates, settings)
     ranked = votes.rank(store, job.run_id, model, version)
-    sizes = pairs.write_pairs(store, job.run_id, mark(), model, candidates)
+    sizes = pairs.write_pairs(store, job.run_id, fingerprint(), model, candidates)
     return (
         f"{model} embedded {embedded:,} new texts; {ranked:,} videos ranked {len(candidates.titles):,} articles; "
         + ", ".join(f"{size:,} pairs {selection}" for selection, size in sizes.items())
@@ -84,16 +84,16 @@ def _num_embedded(store: Store, model: str) -> int:
     return store.table("sentence_embeddings").snapshot().where(model=model).num_rows
 
 
-def ingredients(job: Job) -> Ingredients:
+def dependencies(job: Job) -> Dependencies:
     """What the pairs are made of."""
-    store, settings = job.opened, job.pairing
+    store, settings = job.open_store(), job.pairing
     is_told = store.table("narrations").snapshot().num_rows
     model = foresee_model(settings.model) if is_told else None
     rules = {"model": model, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
-    return Ingredients(rules, versions(store, *INPUTS), versions(store, "pairs", "votes"))
+    return Dependencies(rules, versions(store, *INPUTS), versions(store, "pairs", "votes"))
 
 
-def undo(job: Job) -> None:
+def reset(job: Job) -> None:
     """Take out what was embedded, voted and chosen, by this model; imported texts stay."""
     store, settings = Store(job.store), job.pairing
     model = name_model(settings.model, find_model(settings.model))
@@ -103,4 +103,4 @@ def undo(job: Job) -> None:
         store.table("pairs").retire({"selection": selection})
 
 
-PAIRING = Stage("pairing", make_pairs, ingredients, undo, CODE_VERSION)
+PAIRING = Stage("pairing", make_pairs, dependencies, reset, CODE_VERSION)

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
 from storage.snapshot import Shard, Snapshot
 from storage.vectors import Floats, decode
-from tasks.pipeline.device import best_device
 from tasks.pairing.candidates import Candidates
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import MEMORY_LIMIT
 from vina_model.voting import TitleIndex, hub_handicaps
 
@@ -33,20 +33,22 @@ def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings
     index = _index(store, embedded, candidates, settings)
     rules = {"candidates": candidates.version, "handicaps": index.handicaps_C.tolist() if settings.correct_hubs else 0}
     known = {shard.name: shard.fingerprint for shard in table.snapshot().where(**partition).shards}
-    version = fingerprint(rules, {}, CODE_VERSION)
-    marks = {shard.name: fingerprint({"rules": version}, {"texts": shard.fingerprint}, "") for shard in embedded.shards}
-    todo = [shard for shard in embedded.shards if known.get(shard.name) != marks[shard.name]]
+    version = fingerprint_of(rules, {}, CODE_VERSION)
+    fingerprints = {
+        shard.name: fingerprint_of({"rules": version}, {"texts": shard.fingerprint}, "") for shard in embedded.shards
+    }
+    todo = [shard for shard in embedded.shards if known.get(shard.name) != fingerprints[shard.name]]
     ids = np.array(candidates.article_ids, dtype=object)
     for number, shard in enumerate(todo, 1):
         rows = embedded.where(_shard=shard.name).read(["text", "vector"])
         found = index.nearest(decode(rows["vector"], "float16"))
         articles = pa.array(ids[found.rows], pa.string())
         votes = pa.table({"text": rows["text"], "article_id": articles, "similarity": found.similarities})
-        table.commit(votes, partition, shard.name, fingerprint=marks[shard.name], run_id=run_id)
+        table.commit(votes, partition, shard.name, fingerprint=fingerprints[shard.name], run_id=run_id)
         if number % 50 == 0:
             LOG.info("voted in %s of %s shards of texts", f"{number:,}", f"{len(todo):,}")
-    if known.keys() - marks.keys():
-        table.retire(partition, keep=marks)
+    if known.keys() - fingerprints.keys():
+        table.retire(partition, keep=fingerprints)
     return version
 
 
@@ -83,17 +85,17 @@ def rank(store: Store, run_id: str, model: str, version: str) -> int:
     table, partition = store.table("votes"), {"model": model}
     said, ranked = store.table("narrations").snapshot(), table.snapshot().where(**partition)
     known = {shard.name: shard.fingerprint for shard in ranked.shards}
-    marks = {_name(shard): _mark(shard, said.shards, version) for shard in said.shards}
-    todo = [shard for shard in said.shards if known.get(_name(shard)) != marks[_name(shard)]]
+    fingerprints = {_name(shard): _fingerprint(shard, said.shards, version) for shard in said.shards}
+    todo = [shard for shard in said.shards if known.get(_name(shard)) != fingerprints[_name(shard)]]
     count = 0
     if todo:
         with Catalogue(store, MEMORY_LIMIT) as catalogue:
             for shard in todo:
                 rows = catalogue.query(_ranking(model, shard))
                 count += sum(place == 1 for place in rows["rank"].to_pylist())
-                table.commit(rows, partition, _name(shard), fingerprint=marks[_name(shard)], run_id=run_id)
-    if known.keys() - marks.keys():
-        table.retire(partition, keep=marks)
+                table.commit(rows, partition, _name(shard), fingerprint=fingerprints[_name(shard)], run_id=run_id)
+    if known.keys() - fingerprints.keys():
+        table.retire(partition, keep=fingerprints)
     return count
 
 
@@ -101,10 +103,10 @@ def _name(shard: Shard) -> str:
     return f"{shard.constants['source']}/{shard.name}"
 
 
-def _mark(shard: Shard, shards: tuple[Shard, ...], version: str) -> str:
+def _fingerprint(shard: Shard, shards: tuple[Shard, ...], version: str) -> str:
     """A shard's votes depend on its narrations, on how texts vote, and on the sources that come before."""
     before = sorted(other.fingerprint for other in shards if other.constants["source"] < shard.constants["source"])
-    return fingerprint({"before": before, "rules": version}, {"narrations": shard.fingerprint}, CODE_VERSION)
+    return fingerprint_of({"before": before, "rules": version}, {"narrations": shard.fingerprint}, CODE_VERSION)
 
 
 def _ranking(model: str, shard: Shard) -> str:

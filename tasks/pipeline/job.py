@@ -24,9 +24,8 @@ class Job:
     force: bool = False
     """Make anew what is there."""
 
-    @property
-    def opened(self) -> Store:
-        """The store, to look at: opened anew every minute, for its credentials may change."""
+    def open_store(self) -> Store:
+        """Return the store for reading; it is opened again every minute, because its credentials may change."""
         return _open(self.store, int(time.monotonic() // 60))
 
 

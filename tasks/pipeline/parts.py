@@ -12,12 +12,12 @@ from tasks.pipeline.job import Job
 
 Part = dict[str, Any]
 Work = Callable[[Job, Part], None]
-Spread = Callable[[Job, Work, Sequence[Part]], None]
+RunParts = Callable[[Job, Work, Sequence[Part]], None]
 """Has the work done on every part of a job, and raises what went wrong."""
 Item = TypeVar("Item")
 
 
-def here(job: Job, work: Work, parts: Sequence[Part]) -> None:
+def run_here(job: Job, work: Work, parts: Sequence[Part]) -> None:
     """One part after the other, in this process."""
     for number, part in enumerate(parts):
         with progress.part(number, len(parts)):

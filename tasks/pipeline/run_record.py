@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from tasks.features.settings import FeatureSettings
-from tasks.pipeline.job import Interrupted, Job
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline.job import Interrupted, Job
 from tasks.training.settings import TrainingSettings
 
 RECORD_VERSION = "1"
@@ -61,8 +61,8 @@ def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: st
     table = store.table("runs")
     fields = [field for field in table.schema.arrow if field.name in whole]
     rows = pa.Table.from_pylist([whole], schema=pa.schema(fields))
-    mark = fingerprint({name: str(value) for name, value in whole.items()}, {}, RECORD_VERSION)
-    table.commit(rows, {"run_id": run_id}, "run", fingerprint=mark, run_id=run_id)
+    fingerprint = fingerprint_of({name: str(value) for name, value in whole.items()}, {}, RECORD_VERSION)
+    table.commit(rows, {"run_id": run_id}, "run", fingerprint=fingerprint, run_id=run_id)
 
 
 def job_of_run(store: Store, run_id: str) -> Job:
@@ -83,10 +83,10 @@ def job_of_run(store: Store, run_id: str) -> Job:
 
 def code_version() -> str:
     """The package's version, and the commit where the code is a checkout."""
-    here = Path(__file__).resolve().parent.parent
-    if not (here / ".git").exists():
+    run_here = Path(__file__).resolve().parent.parent
+    if not (run_here / ".git").exists():
         return version("vina")
-    command = ["git", "-C", str(here), "describe", "--always", "--dirty"]
+    command = ["git", "-C", str(run_here), "describe", "--always", "--dirty"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # git is not installed

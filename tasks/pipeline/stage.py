@@ -14,13 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Spread
+from tasks.pipeline.parts import RunParts
 
 
 @dataclass(frozen=True)
-class Ingredients:
+class Dependencies:
     """What a stage would be made of now."""
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -28,9 +28,9 @@ class Ingredients:
     """Versions of what it reads."""
     outputs: dict[str, str] = field(default_factory=dict)
     """Versions of what it leaves: if others have changed it since, it is not done."""
-    subject: str = "all"
+    scope: str = "all"
     """What it is about. Stages that are about different things (two trainings) do not replace each other."""
-    unfinished: str = ""
+    must_run_because: str = ""
     """Why it is not done whatever its row says, if so."""
 
 
@@ -39,9 +39,9 @@ class Stage:
     """`work(job, spread)` does it and says what it did; `undo(job)` takes out what it made, to make it anew."""
 
     name: str
-    work: Callable[[Job, Spread], str]
-    ingredients: Callable[[Job], Ingredients]
-    undo: Callable[[Job], None]
+    work: Callable[[Job, RunParts], str]
+    dependencies: Callable[[Job], Dependencies]
+    reset: Callable[[Job], None]
     code_version: str
     is_shared: bool = False
     """Done by all processes of a torchrun together; the others know one process only."""
@@ -71,65 +71,65 @@ def reasons_to_run(job: Job, stage: Stage) -> tuple[str, ...]:
     """Why a stage has something to do; nothing if it has not."""
     if job.force:
         return ("it is forced",)
-    now = stage.ingredients(job)
-    if now.unfinished:
-        return (now.unfinished,)
-    done = _completion(job, stage, now.subject)
+    now = stage.dependencies(job)
+    if now.must_run_because:
+        return (now.must_run_because,)
+    done = _completion(job, stage, now.scope)
     if done is None:
         return ("it was never completed",)
-    is_same = (done["_shard"], done["_fingerprint"]) == (now.subject, _mark(stage, now))
+    is_same = (done["_shard"], done["_fingerprint"]) == (now.scope, _fingerprint(stage, now))
     if is_same and json.loads(done["outputs"]) == now.outputs:
         return ()
     before = {name: json.loads(done[name]) for name in ("settings", "inputs", "outputs")}
     found = [f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)]
-    if done["_shard"] == now.subject or not found:
+    if done["_shard"] == now.scope or not found:
         found += [f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)]
         found += [f"{name}, which it made, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
     return tuple(found) or ("its code is newer",)
 
 
-def run_stage(job: Job, stage: Stage, spread: Spread) -> tuple[str, bool]:
+def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
     """Do what is to be done; returns what was done, and whether anything was."""
     reasons = reasons_to_run(job, stage)
     if not reasons:
         return "skipped: nothing has changed", False
     if job.force:  # from here on it is not complete, however this ends
-        subject = stage.ingredients(job).subject
+        scope = stage.dependencies(job).scope
         completions = Store(job.store).table("completions")
-        completions.retire({"stage": stage.name}, only=lambda shard: shard.name == subject)
-        stage.undo(job)
-    begin, made_of = time.monotonic(), stage.ingredients(job)
-    report = stage.work(job, spread)
-    after = stage.ingredients(job)  # what was fetched for it has a name now
-    made_of = replace(made_of, settings=after.settings, outputs=after.outputs)
-    _record(job, stage, made_of, report, time.monotonic() - begin)
+        completions.retire({"stage": stage.name}, only=lambda shard: shard.name == scope)
+        stage.reset(job)
+    begin, dependencies = time.monotonic(), stage.dependencies(job)
+    report = stage.work(job, run_parts)
+    after = stage.dependencies(job)  # what was fetched for it has a name now
+    dependencies = replace(dependencies, settings=after.settings, outputs=after.outputs)
+    _record(job, stage, dependencies, report, time.monotonic() - begin)
     return report, True
 
 
-def _record(job: Job, stage: Stage, made_of: Ingredients, report: str, took_s: float) -> None:
+def _record(job: Job, stage: Stage, dependencies: Dependencies, report: str, took_s: float) -> None:
     row = {
-        "settings": json.dumps(made_of.settings, sort_keys=True),
-        "inputs": json.dumps(made_of.inputs, sort_keys=True),
-        "outputs": json.dumps(made_of.outputs, sort_keys=True),
+        "settings": json.dumps(dependencies.settings, sort_keys=True),
+        "inputs": json.dumps(dependencies.inputs, sort_keys=True),
+        "outputs": json.dumps(dependencies.outputs, sort_keys=True),
         "report": report,
         "took_s": took_s,
         "finished_at": datetime.now(UTC),
     }
     table = Store(job.store).table("completions")
     rows = pa.Table.from_pylist([row], schema=table.schema.files)
-    mark, place = _mark(stage, made_of), {"stage": stage.name}
-    table.commit(rows, place, made_of.subject, fingerprint=mark, run_id=job.run_id, force=True)
+    fingerprint, place = _fingerprint(stage, dependencies), {"stage": stage.name}
+    table.commit(rows, place, dependencies.scope, fingerprint=fingerprint, run_id=job.run_id, force=True)
 
 
-def _completion(job: Job, stage: Stage, subject: str) -> dict[str, Any] | None:
+def _completion(job: Job, stage: Stage, scope: str) -> dict[str, Any] | None:
     """The last one of this subject; if there is none, of another, to tell the difference."""
-    found = job.opened.table("completions").snapshot().where(stage=stage.name)
+    found = job.open_store().table("completions").snapshot().where(stage=stage.name)
     rows = found.read().to_pylist() if found.shards else []
-    return max(rows, key=lambda row: (row["_shard"] == subject, row["finished_at"]), default=None)
+    return max(rows, key=lambda row: (row["_shard"] == scope, row["finished_at"]), default=None)
 
 
-def _mark(stage: Stage, made_of: Ingredients) -> str:
-    return fingerprint(made_of.settings, made_of.inputs, stage.code_version)
+def _fingerprint(stage: Stage, dependencies: Dependencies) -> str:
+    return fingerprint_of(dependencies.settings, dependencies.inputs, stage.code_version)
 
 
 def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
 from storage.vectors import encode
 from tasks.pipeline.progress import say
@@ -105,8 +105,8 @@ def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors
     hashes = texts["text_sha256"].combine_chunks()
     name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
     rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})
-    mark = fingerprint({"model": model, "texts": name}, {}, CODE_VERSION)
-    store.table("sentence_embeddings").commit(rows, {"model": model}, name, fingerprint=mark, run_id=run_id)
+    fingerprint = fingerprint_of({"model": model, "texts": name}, {}, CODE_VERSION)
+    store.table("sentence_embeddings").commit(rows, {"model": model}, name, fingerprint=fingerprint, run_id=run_id)
 
 
 class _Progress:

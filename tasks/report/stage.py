@@ -4,15 +4,15 @@ from dataclasses import asdict
 
 from storage import Store
 from storage.schemas import TABLES
-from tasks.pipeline.job import Job
 from tasks.pages.report_page import report_page
-from tasks.pipeline.parts import Spread, here
-from tasks.pipeline.stage import Ingredients, Stage, versions
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import RunParts, run_here
+from tasks.pipeline.stage import Dependencies, Stage, versions
 
 CODE_VERSION = "2"
 
 
-def write_report(job: Job, spread: Spread = here) -> str:
+def write_report(job: Job, run_parts: RunParts = run_here) -> str:
     """The page; returns its address."""
     store = Store(job.store)
     return store.objects.put(f"reports/{job.run_id}.html", report_page(store, job).encode())
@@ -25,14 +25,14 @@ def address_of_report(store: Store) -> str:
     return rows[0]["report"] if rows else ""
 
 
-def ingredients(job: Job) -> Ingredients:
+def dependencies(job: Job) -> Dependencies:
     """What the page shows."""
     shown = [name for name in TABLES if name not in ("runs", "completions")]
-    return Ingredients(asdict(job.training), versions(job.opened, *shown))
+    return Dependencies(asdict(job.training), versions(job.open_store(), *shown))
 
 
-def undo(job: Job) -> None:
+def reset(job: Job) -> None:
     """A page of another run stays."""
 
 
-REPORT = Stage("report", write_report, ingredients, undo, CODE_VERSION)
+REPORT = Stage("report", write_report, dependencies, reset, CODE_VERSION)

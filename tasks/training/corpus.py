@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.fingerprint import content_hash
@@ -71,7 +71,7 @@ class Corpus:
         pairs = self._pairs.filter(pc.is_in(self._pairs["video_id"], self._seen))
         steps = {article: self.steps[article] for article in self._to_learn(self._pairs)}
         inputs = {"narrated": self.narrated_version, "pairs": content_hash([pairs.combine_chunks()])}
-        return fingerprint({"steps": steps}, inputs, VERSION)
+        return fingerprint_of({"steps": steps}, inputs, VERSION)
 
     @cached_property
     def narrated_version(self) -> str:
@@ -83,13 +83,13 @@ class Corpus:
             said = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM narrations")
         heard = said.filter(pc.is_in(said["video_id"], self._seen))["_fingerprint"].unique().to_pylist()
         shown = self.reader.fingerprints(set(self._seen.to_pylist()))
-        return fingerprint({"videos": self._seen.to_pylist(), "said": sorted(heard), "shown": shown}, {}, VERSION)
+        return fingerprint_of({"videos": self._seen.to_pylist(), "said": sorted(heard), "shown": shown}, {}, VERSION)
 
     @cached_property
     def words_version(self) -> str:
         """Changes with `sentences`."""
         steps = {article: self.steps[article] for article in self._written}
-        return fingerprint({"steps": steps}, {"narrated": self.narrated_version}, VERSION)
+        return fingerprint_of({"steps": steps}, {"narrated": self.narrated_version}, VERSION)
 
     @cached_property
     def _seen(self) -> pa.Array:
@@ -147,7 +147,7 @@ def corpus_of(store: Store, backbone: str, selection: str) -> Corpus:
     tables = {name: store.table(name).snapshot() for name in ("narrations", "steps", "annotations", "videos", "pairs")}
     tables["features"] = store.table("features").snapshot().where(backbone=backbone)
     versions = {name: snapshot.content_version for name, snapshot in tables.items()}
-    key = fingerprint({"store": store.uri, "backbone": backbone, "selection": selection}, versions, VERSION)
+    key = fingerprint_of({"store": store.uri, "backbone": backbone, "selection": selection}, versions, VERSION)
     if _last is None or _last[0] != key:
         _last = key, Corpus(store, backbone, selection)
     return _last[1]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from tasks.pipeline.job import Job
 from tasks.training import checkpoints
 from tasks.training.batches import Example, Reader
@@ -37,7 +37,7 @@ from vina_model.tokenizer import Tokenizer
 from vina_model.vina import Vina, steps_as_narrations
 
 CODE_VERSION = "3"
-ELSEWHERE = ("device", "checkpoint_minutes", "accumulate")
+NOT_FINGERPRINTED = ("device", "checkpoint_minutes", "accumulate")
 """Settings that change nothing in what is learnt."""
 OF_STUDENTS = (
     "selection", "narrations", "steps", "step_positions", "separate_text_mlps", "epochs", "burn_in_epochs",
@@ -46,10 +46,10 @@ OF_STUDENTS = (
 """Settings that TAN* does not know."""
 
 
-def mark_of(settings: TrainingSettings) -> str:
+def settings_hash(settings: TrainingSettings) -> str:
     """A hash of the settings that say what is learnt, whatever it is learnt from."""
-    known = {name: value for name, value in asdict(settings).items() if name not in ELSEWHERE}
-    return fingerprint(known, {}, "")[:8]
+    known = {name: value for name, value in asdict(settings).items() if name not in NOT_FINGERPRINTED}
+    return fingerprint_of(known, {}, "")[:8]
 
 
 class NothingToTrain(ValueError):
@@ -58,14 +58,14 @@ class NothingToTrain(ValueError):
 
 def name_trainings(settings: TrainingSettings, corpus: Corpus) -> dict[str, dict[str, Any]]:
     """The names of TAN* and of the student, and the settings that each stands for."""
-    known = {name: value for name, value in asdict(settings).items() if name not in ELSEWHERE}
+    known = {name: value for name, value in asdict(settings).items() if name not in NOT_FINGERPRINTED}
     tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
     words = corpus.words_version if settings.words == "corpus" else content_of(settings.words)
     heard = {"narrated": corpus.narrated_version, "words": words}
     read = {"corpus": corpus.version, "words": words, "tan": content_of(settings.tan)}
     return {
-        f"tan@{fingerprint(tan, heard, CODE_VERSION)[:8]}": tan,
-        f"vina@{fingerprint(known, read, CODE_VERSION)[:8]}": known,
+        f"tan@{fingerprint_of(tan, heard, CODE_VERSION)[:8]}": tan,
+        f"vina@{fingerprint_of(known, read, CODE_VERSION)[:8]}": known,
     }
 
 
@@ -106,9 +106,9 @@ class Curriculum:
         trainer.run(settings.tan_epochs, reader, round_=0)
         return model.eval()
 
-    def train_student(self, period: int) -> Vina:
+    def train_student(self, phase: int) -> Vina:
         """The student, trained to the end of a period, whose labels there are; then it is the next round's teacher."""
-        settings, (round_, end) = self.settings, self.periods()[period]
+        settings, (round_, end) = self.settings, self.phases()[phase]
         state = self._checkpoint(self.name)
         model = self._student(state)
         trainer = self._trainer(self.name, "vina", model, vina_objective, settings.epochs, state)
@@ -189,7 +189,7 @@ class Curriculum:
             raise ValueError(f"{self.tan_name} is not trained to its end: run the stage `burn-in`")
         return state
 
-    def periods(self) -> list[tuple[int, int]]:
+    def phases(self) -> list[tuple[int, int]]:
         """The student's training: burn-in, then what follows; each has a round of labels, and ends with an epoch."""
         settings = self.settings
         if settings.refresh_epochs:
@@ -203,14 +203,14 @@ class Curriculum:
         name = f"{self.name}/{_teacher(round_)}" if round_ else first
         return Round(self.store, self.name, round_, name, self.corpus, self.settings)
 
-    def retire(self, period: int) -> None:
+    def retire(self, phase: int) -> None:
         """Put aside what was trained from a period on, to train it anew: the first one begins with TAN*."""
-        if period >= len(self.periods()):
+        if phase >= len(self.phases()):
             return
-        if period == 0 and self.settings.tan == "train":
+        if phase == 0 and self.settings.tan == "train":
             checkpoints.retire(self.store, self.tan_name, "last", self.run_id)
-        begun = checkpoints.load(self.store, self.name, _teacher(period)) if period else None
-        before, after = ({round_ for round_, _ in part} for part in (self.periods()[:period], self.periods()[period:]))
+        begun = checkpoints.load(self.store, self.name, _teacher(phase)) if phase else None
+        before, after = ({round_ for round_, _ in part} for part in (self.phases()[:phase], self.phases()[phase:]))
         for round_ in sorted(after - before):
             checkpoints.retire(self.store, self.name, _teacher(round_), self.run_id)
             place: dict[str, str | int] = {"training": self.name, "round": round_}
@@ -218,7 +218,7 @@ class Curriculum:
             retire_matrices(self.store, place, ())
         checkpoints.retire(self.store, self.name, "last", self.run_id)
         if begun is not None:  # as it was when that period began
-            for name in ("last", _teacher(period)):
+            for name in ("last", _teacher(phase)):
                 checkpoints.save(self.store, self.name, name, begun)
 
     def _trainer(

@@ -44,12 +44,12 @@ class Matrices:
                     for number, scores in enumerate(own)
                 )
 
-    def write(self, store: Store, run_id: str, partition: Mapping[str, str | int], name: str, mark: str) -> None:
+    def write(self, store: Store, run_id: str, partition: Mapping[str, str | int], name: str, fingerprint: str) -> None:
         """One shard a matrix, of the same name as the labels'."""
         table = store.table("alignments")
         for matrix, rows in self._rows.items():
             found = pa.Table.from_pylist(rows, schema=table.schema.files)
-            table.commit(found, {**partition, "matrix": matrix}, name, fingerprint=mark, run_id=run_id)
+            table.commit(found, {**partition, "matrix": matrix}, name, fingerprint=fingerprint, run_id=run_id)
 
 
 def retire_matrices(store: Store, partition: Mapping[str, str | int], keep: Collection[str]) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from storage import MissingFileError, Store, fingerprint
+from storage import MissingFileError, Store, fingerprint_of
 from tasks.demo_world.files import BACKBONE as DEMO
 from tasks.importers.demo_corpus import seed_in
 from tasks.training import checkpoints
-from tasks.training.curriculum import mark_of
+from tasks.training.curriculum import settings_hash
 from tasks.training.models import version_of
 from tasks.training.settings import TrainingSettings
 from vina_model.grounder import Grounder
@@ -39,14 +39,15 @@ def write_model(
         raise ValueError(f"{training} has no checkpoint: train it with the stage `rounds`")
     model, place, table = Grounder.of(state), {"training": training}, store.table("models")
     about = {
-        "tan": tan, "settings": mark_of(settings), "backbone": settings.backbone, "version": version_of(model.model),
+        "tan": tan, "settings": settings_hash(settings), "backbone": settings.backbone,
+        "version": version_of(model.model),
         "is_calibrated": bool(presence),
     }  # fmt: skip
     judges = {way: vars(own) for way, own in (presence or {}).items()}
-    mark = fingerprint(about | {"presence": judges}, {}, "1")
+    fingerprint = fingerprint_of(about | {"presence": judges}, {}, "1")
     alike = [row for row in models_in(store) if (row["training"], row["version"]) == (training, about["version"])]
     is_there = key(training) in store.objects.keys(key(training))
-    if is_there and (table.has(place, "model", mark) or (presence is None and alike)):
+    if is_there and (table.has(place, "model", fingerprint) or (presence is None and alike)):
         return
     made_with = _made_with(store, settings.backbone)
     model = replace(model, name=training, backbone=settings.backbone, made_with=made_with, presence=presence or {})
@@ -55,7 +56,7 @@ def write_model(
         torch.save(model.saved(), path)
         store.objects.upload(key(training), path)
     rows = pa.Table.from_pylist([about | {"made_at": datetime.now(UTC)}], schema=table.schema.files)
-    table.commit(rows, place, "model", fingerprint=mark, run_id=run_id, force=True)
+    table.commit(rows, place, "model", fingerprint=fingerprint, run_id=run_id, force=True)
 
 
 def is_calibrated(store: Store, training: str) -> bool:
@@ -103,7 +104,7 @@ def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
     if not snapshot.shards:
         raise ValueError(f"there is no checkpoint file {run}, and no run of that id: `vina status` lists the runs")
     (record,) = snapshot.read(["configuration", "finished_at"]).to_pylist()
-    settings = _mark_in(json.loads(record["configuration"]))
+    settings = _fingerprint_in(json.loads(record["configuration"]))
     alike = [row for row in made if row["settings"] == settings]
     own = [row for row in alike if row["_written_by"] == run]
     before = [row for row in alike if record["finished_at"] is None or row["made_at"] <= record["finished_at"]]
@@ -112,10 +113,10 @@ def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
     return found[0]
 
 
-def _mark_in(configuration: Mapping[str, Any]) -> str:
+def _fingerprint_in(configuration: Mapping[str, Any]) -> str:
     """That of a run's training settings; nothing if it has none, or such as are not known any more."""
     try:
-        return mark_of(TrainingSettings(**configuration["training"]))
+        return settings_hash(TrainingSettings(**configuration["training"]))
     except (KeyError, TypeError):
         return ""
 

@@ -6,10 +6,10 @@ Training is one piece of work, labelling is many: each is given to whoever does 
 from dataclasses import asdict, replace
 
 from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Part, RunParts, cut, run_here
+from tasks.pipeline.stage import Dependencies, Stage, versions
+from tasks.training.curriculum import CODE_VERSION, NOT_FINGERPRINTED, Curriculum, NothingToTrain, settings_hash
 from tasks.training.model_files import write_model
-from tasks.pipeline.parts import Part, Spread, cut, here
-from tasks.pipeline.stage import Ingredients, Stage, versions
-from tasks.training.curriculum import CODE_VERSION, ELSEWHERE, Curriculum, NothingToTrain, mark_of
 from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined
 
@@ -17,26 +17,26 @@ INPUTS = ("narrations", "steps", "annotations", "videos")
 MOST_PARTS = 200
 
 
-def burn_in(job: Job, spread: Spread = here) -> str:
+def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
     """Train TAN*, label the corpus with it, train the student's first epochs."""
     try:
         work = _plan(job)
     except NothingToTrain as nothing:
         return str(nothing)
     if job.training.tan == "train":
-        spread(job, train, [{"model": "tan"}])
-    _train_student(job, work, 0, spread)
+        run_parts(job, train, [{"model": "tan"}])
+    _train_student(job, work, 0, run_parts)
     return f"{work.labels_of(0).teacher_name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
 
 
-def rounds(job: Job, spread: Spread = here) -> str:
+def rounds(job: Job, run_parts: RunParts = run_here) -> str:
     """Train the student to its end; every few epochs it labels the corpus anew, as its own teacher."""
     try:
         work = _plan(job)
     except NothingToTrain as nothing:
         return str(nothing)
-    for period in range(1, len(work.periods())):
-        _train_student(job, work, period, spread)
+    for phase in range(1, len(work.phases())):
+        _train_student(job, work, phase, run_parts)
     if is_first():
         write_model(work.store, job.run_id, work.name, work.tan_name, job.training)
     return f"{work.name} is trained for {job.training.epochs} epochs"
@@ -47,13 +47,13 @@ def _plan(job: Job) -> Curriculum:
     return Curriculum(job, alone("cpu"))
 
 
-def _train_student(job: Job, work: Curriculum, period: int, spread: Spread) -> None:
-    round_, _ = work.periods()[period]
+def _train_student(job: Job, work: Curriculum, phase: int, run_parts: RunParts) -> None:
+    round_, _ = work.phases()[phase]
     labels = work.labels_of(round_)
     parts = cut(labels.missing(), MOST_PARTS)
-    spread(job, label_shards, [{"round": round_, "shards": part} for part in parts])
+    run_parts(job, label_shards, [{"round": round_, "shards": part} for part in parts])
     labels.settle()
-    spread(job, train, [{"model": "student", "period": period}])
+    run_parts(job, train, [{"model": "student", "period": phase}])
 
 
 def train(job: Job, part: Part) -> None:
@@ -76,45 +76,45 @@ def label_shards(job: Job, part: Part) -> None:
         labels.make(missing, work.teacher(part["round"]), job.run_id, processes)
 
 
-def ingredients(job: Job) -> Ingredients:
+def dependencies(job: Job) -> Dependencies:
     """What a training is made of."""
-    store, training = job.opened, job.training
-    settings = {name: value for name, value in asdict(training).items() if name not in ELSEWHERE}
+    store, training = job.open_store(), job.training
+    settings = {name: value for name, value in asdict(training).items() if name not in NOT_FINGERPRINTED}
     seen = store.table("features").snapshot().where(backbone=training.backbone).content_version
     chosen = store.table("pairs").snapshot().content_version
     inputs = versions(store, *INPUTS) | {f"features of {training.backbone}": seen, "pairs": chosen}
     inputs |= {name: content_of(getattr(training, name)) for name in ("words", "tan")}
-    return Ingredients(settings, inputs, subject=subject_of(job))
+    return Dependencies(settings, inputs, scope=scope_of(job))
 
 
-def subject_of(job: Job) -> str:
+def scope_of(job: Job) -> str:
     """Trainings of other settings do not replace each other."""
-    return f"settings {mark_of(job.training)}"
+    return f"settings {settings_hash(job.training)}"
 
 
-def ingredients_of_rounds(job: Job) -> Ingredients:
+def rounds_dependencies(job: Job) -> Dependencies:
     """Rounds go on with what was burnt in."""
-    made_of = ingredients(job)
-    burnt_in = job.opened.table("completions").snapshot().find({"stage": "burn-in"}, made_of.subject)
-    return replace(made_of, inputs=made_of.inputs | {"burn-in": burnt_in.path if burnt_in else ""})
+    burn_in = dependencies(job)
+    burnt_in = job.open_store().table("completions").snapshot().find({"stage": "burn-in"}, burn_in.scope)
+    return replace(burn_in, inputs=burn_in.inputs | {"burn-in": burnt_in.path if burnt_in else ""})
 
 
-def undo_burn_in(job: Job) -> None:
+def reset_burn_in(job: Job) -> None:
     """Put aside TAN*, its labels, and the student."""
-    _undo(job, 0)
+    _reset(job, 0)
 
 
-def undo_rounds(job: Job) -> None:
+def reset_rounds(job: Job) -> None:
     """Put aside what came after burn-in."""
-    _undo(job, 1)
+    _reset(job, 1)
 
 
-def _undo(job: Job, period: int) -> None:
+def _reset(job: Job, phase: int) -> None:
     try:
-        _plan(job).retire(period)
+        _plan(job).retire(phase)
     except NothingToTrain:
         return
 
 
-BURN_IN = Stage("burn-in", burn_in, ingredients, undo_burn_in, CODE_VERSION, is_shared=True)
-ROUNDS = Stage("rounds", rounds, ingredients_of_rounds, undo_rounds, f"{CODE_VERSION}, with a model", is_shared=True)
+BURN_IN = Stage("burn-in", burn_in, dependencies, reset_burn_in, CODE_VERSION, is_shared=True)
+ROUNDS = Stage("rounds", rounds, rounds_dependencies, reset_rounds, f"{CODE_VERSION}, with a model", is_shared=True)

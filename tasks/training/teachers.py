@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from tasks.pipeline.device import autocast
 from tasks.pipeline.job import Interrupted
 from tasks.pipeline.progress import say
@@ -66,13 +66,13 @@ class Round:
         self.shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
         self.names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in self.shards]
         rules = {name: getattr(settings, name) for name in RULES}
-        self._mark = fingerprint(rules | {"teacher": teacher_name}, {"corpus": corpus.version}, CODE_VERSION)
+        self._fingerprint = fingerprint_of(rules | {"teacher": teacher_name}, {"corpus": corpus.version}, CODE_VERSION)
 
     def missing(self) -> list[int]:
         """The numbers of the shards that are to be made."""
         labels = self._store.table("pseudo_labels").snapshot().where(**self._partition)
         known = {shard.name: shard.fingerprint for shard in labels.shards}
-        return [number for number, name in enumerate(self.names) if known.get(name) != self._mark]
+        return [number for number, name in enumerate(self.names) if known.get(name) != self._fingerprint]
 
     def make(self, numbers: Sequence[int], teacher: Teacher, run_id: str, processes: Processes) -> None:
         """Have some shards labelled, each by one of the processes."""
@@ -83,9 +83,9 @@ class Round:
             rows = _label(shard, teacher, self.corpus, self.settings, processes, matrices)
             if rows is None:
                 break
-            matrices.write(self._store, run_id, self._partition, name, self._mark)
+            matrices.write(self._store, run_id, self._partition, name, self._fingerprint)
             table = self._store.table("pseudo_labels")
-            table.commit(rows, self._partition, name, fingerprint=self._mark, run_id=run_id)
+            table.commit(rows, self._partition, name, fingerprint=self._fingerprint, run_id=run_id)
             done = min(done + len(shard) * processes.count, total)
             if processes.is_first:
                 rate = done / (time.monotonic() - begin)

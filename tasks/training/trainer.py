@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from storage import Store, fingerprint
+from storage import Store, fingerprint_of
 from tasks.pipeline.device import autocast
 from tasks.pipeline.job import Interrupted
 from tasks.training import checkpoints
@@ -216,7 +216,7 @@ class Trainer:
         found = pa.Table.from_pylist(rows, schema=table.schema.files)
         table.commit(
             found, partition, f"epoch-{epoch:03d}",
-            fingerprint=fingerprint({"rows": self._pending}, {}, "1"), run_id=self.run_id, force=True,
+            fingerprint=fingerprint_of({"rows": self._pending}, {}, "1"), run_id=self.run_id, force=True,
         )  # fmt: skip
         self._pending = []
 

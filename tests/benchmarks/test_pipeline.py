@@ -16,7 +16,7 @@ from storage.vectors import feature_rows
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import FEATURES, Recipe, make_features
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Part, here
+from tasks.pipeline.parts import Part, run_here
 from tasks.pipeline.stage import run_stage
 
 SHARDS, VIDEOS_PER_SHARD = 5_000, 2
@@ -98,9 +98,9 @@ def test_thousands_of_shards_are_planned_and_skipped(many_shards: Job) -> None:
     report = make_features(many_shards, lambda job, work, parts: given.extend(parts))
     planned = time.monotonic() - begin
     assert report == "no video file is without features" and given == []
-    run_stage(many_shards, FEATURES, here)
+    run_stage(many_shards, FEATURES, run_here)
     begin = time.monotonic()
-    assert run_stage(replace(many_shards, run_id="again"), FEATURES, here)[1] is False
+    assert run_stage(replace(many_shards, run_id="again"), FEATURES, run_here)[1] is False
     skipped = time.monotonic() - begin
     print(f"\n{SHARDS:,} shards: looked through in {planned:.1f} s, skipped as a whole in {skipped:.1f} s")
     said("5,000 shards planned and skipped, s", planned + skipped, 30)

@@ -16,9 +16,9 @@ from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
-from tasks.pipeline.job import Job
 from tasks.pairing.settings import PairingSettings
 from tasks.pairing.stage import make_pairs
+from tasks.pipeline.job import Job
 from tasks.pipeline.presets import choose
 from tasks.training.batches import plan_batches
 from tasks.training.stage import burn_in

@@ -10,8 +10,8 @@ from flows import full_pipeline
 from flows.full_pipeline import STAGES, choose_stages, vina
 from storage import Store
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Spread
-from tasks.pipeline.stage import Ingredients, Stage
+from tasks.pipeline.parts import RunParts
+from tasks.pipeline.stage import Dependencies, Stage
 
 TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3,missing_share=0.9"
 
@@ -28,7 +28,9 @@ def runs(store: Store) -> list[dict[str, Any]]:
 
 def stage_of(name: str, work: Any) -> Stage:
     """A stage that always has something to do."""
-    return Stage(name, work, lambda job: Ingredients(unfinished="it is a test"), lambda job: None, "1", is_shared=True)
+    return Stage(
+        name, work, lambda job: Dependencies(must_run_because="it is a test"), lambda job: None, "1", is_shared=True
+    )
 
 
 def test_the_flow_is_called_vina() -> None:
@@ -67,12 +69,12 @@ def test_a_run_has_a_name_of_its_own(prefect_server: None, store: Store) -> None
 def test_a_failing_stage_fails_the_run_and_is_recorded(
     prefect_server: None, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def explode(job: Job, spread: Spread) -> str:
+    def explode(job: Job, run_parts: RunParts) -> str:
         raise RuntimeError("the stage broke")
 
     seen: list[str] = []
 
-    def note(job: Job, spread: Spread) -> str:
+    def note(job: Job, run_parts: RunParts) -> str:
         seen.append(job.run_id)
         return "noted"
 
@@ -91,7 +93,7 @@ def test_a_failing_stage_fails_the_run_and_is_recorded(
 
 
 def test_stages_run_in_the_pipelines_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = tuple(stage_of(name, lambda job, spread: "") for name in ("a", "b", "c"))
+    stages = tuple(stage_of(name, lambda job, run_parts: "") for name in ("a", "b", "c"))
     monkeypatch.setattr(full_pipeline, "STAGES", stages)
     assert [stage.name for stage in choose_stages(["c", "a"])] == ["a", "c"]
     assert [stage.name for stage in choose_stages(None)] == ["a", "b", "c"]

@@ -14,15 +14,15 @@ from prefect.states import Cancelled, Completed, Crashed, Failed, Running
 
 from flows import pieces, pool
 from flows.parameters import Execution
-from flows.parts import spread_by
+from flows.parts import parts_runner
 from flows.pool import PartFailed
 from storage import Store
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import import_corpus
-from tasks.pipeline.job import Interrupted, Job
 from tasks.pairing.stage import make_pairs
-from tasks.pipeline.parts import Part, here
+from tasks.pipeline.job import Interrupted, Job
+from tasks.pipeline.parts import Part, run_here
 from tasks.training.settings import PRESETS
 from tasks.training.stage import burn_in
 
@@ -64,11 +64,11 @@ def test_task_runners_make_what_one_process_makes(
     prefect_server: None, job: Job, imported: Path, tmp_path: Path, runner: str
 ) -> None:
     execution = Execution.model_validate({"runner": runner, "workers": 2})
-    report = run_in_flow(lambda: make_features(job, spread_by(execution)))
+    report = run_in_flow(lambda: make_features(job, parts_runner(execution)))
     assert report == "3 of 3 videos have features now (0 rejected)"
     shutil.copytree(imported, tmp_path / "other")
     alone = replace(job, store=str(tmp_path / "other"))
-    make_features(alone, here)
+    make_features(alone, run_here)
     found, expected = features(job), features(alone)
     assert found["video_id"] == expected["video_id"] and len(found["second"]) > 30
     assert found["vector"] == expected["vector"]
@@ -77,12 +77,12 @@ def test_task_runners_make_what_one_process_makes(
 def test_a_runner_that_is_not_installed_is_named(prefect_server: None, job: Job) -> None:
     execution = Execution(runner="ray", workers=2)
     with pytest.raises(ValueError, match=r"execution.runner is ray, which is not installed: pip install vina\[ray\]"):
-        run_in_flow(lambda: make_features(job, spread_by(execution)))
+        run_in_flow(lambda: make_features(job, parts_runner(execution)))
 
 
 def test_torchrun_trains_and_labels_where_several_devices_are_asked_for(prefect_server: None, job: Job) -> None:
     make_pairs(job)
-    report = run_in_flow(lambda: burn_in(job, spread_by(Execution(devices=2))))
+    report = run_in_flow(lambda: burn_in(job, parts_runner(Execution(devices=2))))
     assert "labelled 24 videos" in report
     store = Store(job.store)
     labels = store.table("pseudo_labels").snapshot()
@@ -125,7 +125,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException | Non
 def run_faulty(**execution: Any) -> None:
     patience = Execution(retry_delay_s=0, **execution)
     job, work = Job("nowhere", "run"), pieces.KINDS["faulty"]
-    run_in_flow(lambda: spread_by(patience)(job, work, [{}]))
+    run_in_flow(lambda: parts_runner(patience)(job, work, [{}]))
 
 
 def test_passing_faults_are_tried_again(prefect_server: None, faults: list[BaseException | None]) -> None:
@@ -154,7 +154,7 @@ def test_the_first_part_that_fails_is_the_last_that_is_begun(
     faults += [ValueError("no"), *[None] * 99]
     job, work = Job("nowhere", "run"), pieces.KINDS["faulty"]
     with pytest.raises(ValueError, match="no"):
-        run_in_flow(lambda: spread_by(Execution(workers=2, retries=0))(job, work, [{}] * 100))
+        run_in_flow(lambda: parts_runner(Execution(workers=2, retries=0))(job, work, [{}] * 100))
     assert len(faults) >= 92, "of a hundred parts a handful was begun"
 
 

@@ -84,7 +84,7 @@ def test_vectors_are_float_lists_in_sql(store: Store) -> None:
 
 def test_an_older_version_has_a_name(store: Store) -> None:
     commit_votes(store, "0", "old")
-    commit_votes(store, "0", "new", mark="b")
+    commit_votes(store, "0", "new", fingerprint="b")
     with Catalogue(store) as catalogue:
         assert catalogue.query("SELECT video_id FROM votes").to_pylist() == [{"video_id": "new"}]
         for _ in range(2):

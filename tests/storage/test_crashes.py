@@ -82,10 +82,10 @@ def test_a_writer_killed_anywhere_leaves_whole_shards(store_uri: str, processes:
         time.sleep(rng.uniform(0, 0.9 * duration_s))
         writer.kill()
         writer.join()
-        marks = check_only_whole_shards(store_uri)
-        assert len(marks) == SHARDS
+        fingerprints = check_only_whole_shards(store_uri)
+        assert len(fingerprints) == SHARDS
         if writer.exitcode == -signal.SIGKILL:
-            shards_written[marks.count(f"round {round_}")] += 1
+            shards_written[fingerprints.count(f"round {round_}")] += 1
         if round_ % 5 == 0:  # a rerun ends as if nothing had happened
             duration_s = undisturbed(round_)
     assert sum(shards_written[some] for some in range(1, SHARDS)) >= 3, (

@@ -49,7 +49,7 @@ def test_a_missing_or_truncated_file_is_named(store: Store, keep_bytes: int | No
             catalogue.query("SELECT video_id FROM votes")
         assert catalogue.query("SELECT count(*) AS n FROM rejects").to_pylist() == [{"n": 0}]
         assert catalogue.query("SELECT count(*) AS n FROM shards").to_pylist() == [{"n": 3}]
-    assert commit_votes(store, "0", "v1", mark="again")
+    assert commit_votes(store, "0", "v1", fingerprint="again")
     assert video_ids(store) == ["v1", "v2"]
 
 

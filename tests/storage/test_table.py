@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage import MissingFileError, SchemaError, Store, StoreError, fingerprint
+from storage import MissingFileError, SchemaError, Store, StoreError, fingerprint_of
 from storage.schemas import TABLES
 from tests.samples import MODEL, commit_features, commit_votes, label_rows, random_videos, video_ids, votes
 
@@ -60,14 +60,14 @@ def test_a_rerun_replaces_exactly_its_own_shard(store: Store) -> None:
     commit_votes(store, "0", "v1")
     commit_votes(store, "1", "v2")
     store.table("votes").commit(votes("v3"), {"model": "other"}, "0", fingerprint="a", run_id="r")
-    commit_votes(store, "0", "v1-again", mark="b")
+    commit_votes(store, "0", "v1-again", fingerprint="b")
     assert video_ids(store) == ["v1-again", "v2", "v3"]
 
 
 def test_old_versions_stay_readable_until_gc(store: Store) -> None:
     commit_votes(store, "0", "old")
     version = store.table("votes").snapshot().version
-    commit_votes(store, "0", "new", mark="b")
+    commit_votes(store, "0", "new", fingerprint="b")
     assert video_ids(store, version=version) == ["old"]
     assert store.table("votes").gc(older_than_hours=24) == []
     assert video_ids(store, version=version) == ["old"]
@@ -188,10 +188,12 @@ def test_schemas_are_enforced_at_write(store: Store, rows: pa.Table, message: st
     ],
 )
 def test_a_shard_without_its_names_is_refused(
-    tmp_path: object, partition: dict[str, str], shard: str, mark: str, run: str, message: str
+    tmp_path: object, partition: dict[str, str], shard: str, fingerprint: str, run: str, message: str
 ) -> None:
     with pytest.raises(StoreError, match=message):
-        Store(f"{tmp_path}/store").table("votes").commit(votes("v"), partition, shard, fingerprint=mark, run_id=run)
+        Store(f"{tmp_path}/store").table("votes").commit(
+            votes("v"), partition, shard, fingerprint=fingerprint, run_id=run
+        )
 
 
 def test_a_partition_of_the_wrong_type_is_named(store: Store) -> None:
@@ -266,7 +268,7 @@ def test_content_versions_depend_on_contents_not_on_history(tmp_path: object) ->
     commit_votes(one, "0", "v1")
     commit_votes(one, "1", "v2")
     commit_votes(two, "1", "v2", run="other")
-    commit_votes(two, "0", "v0", mark="x")
+    commit_votes(two, "0", "v0", fingerprint="x")
     assert one.table("votes").snapshot().content_version != two.table("votes").snapshot().content_version
     commit_votes(two, "0", "v1")
     assert one.table("votes").snapshot().content_version == two.table("votes").snapshot().content_version
@@ -294,9 +296,9 @@ json_values = st.recursive(
     st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
 )
 def test_fingerprints_ignore_order_and_notice_change(configuration: dict, inputs: dict) -> None:
-    mark = fingerprint(configuration, inputs, "1")
+    fingerprint = fingerprint_of(configuration, inputs, "1")
     backwards = dict(reversed(configuration.items()))
-    assert fingerprint(backwards, dict(reversed(inputs.items())), "1") == mark
-    assert fingerprint(configuration, inputs, "2") != mark
-    assert fingerprint({**configuration, "new key": 1}, inputs, "1") != mark
-    assert fingerprint(configuration, {**inputs, "new key": "1"}, "1") != mark
+    assert fingerprint_of(backwards, dict(reversed(inputs.items())), "1") == fingerprint
+    assert fingerprint_of(configuration, inputs, "2") != fingerprint
+    assert fingerprint_of({**configuration, "new key": 1}, inputs, "1") != fingerprint
+    assert fingerprint_of(configuration, {**inputs, "new key": "1"}, "1") != fingerprint

@@ -16,8 +16,8 @@ from tasks.demo_world.files import BACKBONE, write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
-from tasks.pipeline.job import Job
 from tasks.pairing.pairs import _named
+from tasks.pipeline.job import Job
 from tasks.training.settings import TrainingSettings
 
 torch.set_num_threads(1)

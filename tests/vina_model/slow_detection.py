@@ -38,11 +38,11 @@ def response_at(row: Row, scale: float) -> Row:
     return np.convolve(row - median, kernel, "full")[reach : reach + len(row)] / plateau
 
 
-def vertex(before: float | None, here: float, after: float | None) -> float:
+def vertex(before: float | None, run_here: float, after: float | None) -> float:
     """Where the parabola through the three is highest, in steps from the middle one."""
-    if before is None or after is None or before == here == after:
+    if before is None or after is None or before == run_here == after:
         return 0.0
-    return (before - after) / (2 * (before - 2 * here + after))
+    return (before - after) / (2 * (before - 2 * run_here + after))
 
 
 def slow_candidates(row: Row, scales: Sequence[float], faint: float) -> list[Segment]:
@@ -51,13 +51,13 @@ def slow_candidates(row: Row, scales: Sequence[float], faint: float) -> list[Seg
     places = {(k, t): responses[k][t] for k in range(len(scales)) for t in range(len(row))}
     least = faint * max(0.0, max(places.values()))
     found = []
-    for (k, t), here in places.items():
+    for (k, t), run_here in places.items():
         around = (places.get((k + i, t + j), -math.inf) for i in (-1, 0, 1) for j in (-1, 0, 1))
-        if here <= least or any(other > here for other in around):
+        if run_here <= least or any(other > run_here for other in around):
             continue
-        centre = t + 0.5 + vertex(places.get((k, t - 1)), here, places.get((k, t + 1)))
-        half = scales[k] * (scales[1] / scales[0]) ** vertex(places.get((k - 1, t)), here, places.get((k + 1, t)))
-        found.append(Segment(max(0.0, centre - half), min(float(len(row)), centre + half), here))
+        centre = t + 0.5 + vertex(places.get((k, t - 1)), run_here, places.get((k, t + 1)))
+        half = scales[k] * (scales[1] / scales[0]) ** vertex(places.get((k - 1, t)), run_here, places.get((k + 1, t)))
+        found.append(Segment(max(0.0, centre - half), min(float(len(row)), centre + half), run_here))
     return sorted(found, key=lambda segment: -segment.score)
 
 

@@ -4,8 +4,8 @@
 
 from vina_model.metrics.bootstrap import Values
 from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments
-from vina_model.metrics.ranking import Ranking
 from vina_model.metrics.htstep_r1 import StepRecall
+from vina_model.metrics.ranking import Ranking
 
 NAME, VERSION = "htm-align", 1
 

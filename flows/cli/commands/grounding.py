@@ -96,10 +96,10 @@ def _show(grounded: "Grounded") -> None:
     """The table, and what its reader should know about it."""
     from tasks.pages.rendering import clock
 
-    subject, article, found = grounded.subject, grounded.article, grounded.found
-    heard = f"{len(subject.narrations)} narrations" if subject.narrations else "nothing is said"
+    video_input, article, found = grounded.video_input, grounded.article, grounded.found
+    heard = f"{len(video_input.narrations)} narrations" if video_input.narrations else "nothing is said"
     name = grounded.model.name or "a checkpoint"
-    lines: list[str | Grid] = [f"{subject.name}, {clock(found.num_seconds)}, {heard}; by {name}"]
+    lines: list[str | Grid] = [f"{video_input.name}, {clock(found.num_seconds)}, {heard}; by {name}"]
     if article.proposals:
         lines.append("proposed by what is said (the first is taken; --task ID takes another):")
         lines += [f"  {one.article_id}  {one.title}, {one.votes} votes" for one in article.proposals]

@@ -12,8 +12,8 @@ from flows.cli.commands.results import print_summary
 from flows.cli.commands.shared import Add, whole_number
 from flows.cli.commands.training_options import add_training_options, changes_in
 from storage import Store
+from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import name_run, record_run
-from tasks.pipeline.parts import here
 
 if TYPE_CHECKING:
     from tasks.pipeline.job import Job
@@ -133,12 +133,12 @@ def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
     if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
         logging.getLogger("vina").setLevel(logging.WARNING)
         for stage in stages:
-            stage.work(job, here)
+            stage.work(job, run_here)
         return
     names = [stage.name for stage in stages]
     with record_run(Store(job.store), job.run_id, names, asdict(job) | {"stages": names}):
         for stage in stages:
-            print(f"{stage.name}: {stage.work(job, here)}")
+            print(f"{stage.name}: {stage.work(job, run_here)}")
 
 
 def _run_flow(options: argparse.Namespace, job: "Job") -> None:

@@ -13,8 +13,8 @@ from flows.cli.commands.shared import Add, existing_store, print_parts, readable
 from storage import QueryError, Store
 from storage.catalogue import Catalogue
 from storage.schemas import PROVENANCE, TABLES, schema_of
-from storage.views import VIEWS
 from storage.summary import summarise
+from storage.views import VIEWS
 
 
 def add_commands(add: Add) -> None:

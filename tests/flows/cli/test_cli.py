@@ -248,19 +248,19 @@ def test_statements_from_standard_input(filled: str) -> None:
 
 
 def test_the_prompt_on_a_terminal(filled: str) -> None:
-    here, there = pty.openpty()
+    run_here, there = pty.openpty()
     command = [sys.executable, "-m", "flows.cli", "sql", "--store", filled]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "dumb"}
     process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, env=environment, close_fds=True)
     os.close(there)
-    os.write(here, b"SELECT count(*) AS voters\nFROM votes;\nDROP VIEW votes;\n.quit\n")
+    os.write(run_here, b"SELECT count(*) AS voters\nFROM votes;\nDROP VIEW votes;\n.quit\n")
     output = b""
     while True:
         try:
-            output += os.read(here, 4096)
+            output += os.read(run_here, 4096)
         except OSError:
             break
-    os.close(here)
+    os.close(run_here)
     text = output.decode()
     assert process.wait() == 0
     assert "vina> " in text and "  ... " in text and "│      2 │" in text and "read-only" in text
@@ -268,7 +268,7 @@ def test_the_prompt_on_a_terminal(filled: str) -> None:
 
 def test_gc_from_the_command_line(filled: str) -> None:
     store = Store(filled)
-    commit_votes(store, "0", "v3", mark="b")
+    commit_votes(store, "0", "v3", fingerprint="b")
     assert "1 files would be deleted" in vina("gc", "--older-than", "0", "--dry-run", "--store", filled).stdout
     assert vina("gc", "--store", filled).stdout == "0 files were deleted\n"
     assert "1 files were deleted" in vina("gc", "--older-than", "0", "--store", filled).stdout

@@ -17,8 +17,8 @@ from flows.cli.main import main
 from storage import Store
 from tasks.grounding.video_input import _settings
 from tasks.pipeline.job import Job
-from tasks.training.model_files import find_model, key, read_model
 from tasks.pipeline.run_record import record_run
+from tasks.training.model_files import find_model, key, read_model
 from tests.trained_store import RUN, films
 from tests.vina_model.test_grounder import make
 from vina_model.grounder import Grounder

@@ -8,7 +8,7 @@ from flows import full_pipeline
 from flows.cli.main import main
 from storage import Store
 from tasks.pipeline.job import Interrupted, Job
-from tasks.pipeline.parts import Spread
+from tasks.pipeline.parts import RunParts
 from tests.flows.test_full_pipeline import stage_of
 
 
@@ -35,7 +35,7 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Job] = []
-    stage = stage_of("burn-in", lambda job, spread: seen.append(job) or "done")  # type: ignore[func-returns-value]
+    stage = stage_of("burn-in", lambda job, run_parts: seen.append(job) or "done")  # type: ignore[func-returns-value]
     monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
@@ -48,7 +48,7 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
 
 def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Job] = []
-    stage = stage_of("burn-in", lambda job, spread: seen.append(job) or "done")  # type: ignore[func-returns-value]
+    stage = stage_of("burn-in", lambda job, run_parts: seen.append(job) or "done")  # type: ignore[func-returns-value]
     monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
@@ -63,7 +63,7 @@ def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, mo
 def test_a_stage_that_was_asked_to_end_is_no_failure(
     prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ends(job: Job, spread: Spread) -> str:
+    def ends(job: Job, run_parts: RunParts) -> str:
         raise Interrupted("saved after 3 steps: run it again to go on")
 
     monkeypatch.setattr(full_pipeline, "STAGES", (stage_of("burn-in", ends),))

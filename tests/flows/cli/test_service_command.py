@@ -14,10 +14,10 @@ import pytest
 from flows.cli.main import main
 from storage import Store
 from tasks.pipeline.job import Job
-from tasks.report.stage import REPORT
+from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import record_run
-from tasks.pipeline.parts import here
 from tasks.pipeline.stage import run_stage
+from tasks.report.stage import REPORT
 from tests.conftest import free_port
 
 
@@ -54,7 +54,7 @@ def test_status_shows_stages_and_runs(tmp_path: Path, capsys: pytest.CaptureFixt
     store = Store(tmp_path / "store")
     job = Job(store.uri, "run-1")
     with record_run(store, job.run_id, ["report"], asdict(job)):
-        run_stage(job, REPORT, here)
+        run_stage(job, REPORT, run_here)
     assert main(["status", "--store", store.uri, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (stage,) = found["stages"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from storage import Store
 from storage.feature_reader import FeatureReader
 from tasks.demo_world import files
-from tasks.demo_world.features import Eye
+from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE, PRIMARY_TASKS, step_index, write_world
 from tasks.demo_world.knobs import PRESETS, Knobs
 from tasks.demo_world.script import World
@@ -171,9 +171,9 @@ def check_annotations(world: World, store: Store) -> None:
 
 
 def check_features(world: World, store: Store) -> None:
-    eye, reader = Eye(world), FeatureReader(store, BACKBONE)
+    concept_space, reader = ConceptSpace(world), FeatureReader(store, BACKBONE)
     for video in world:
-        np.testing.assert_array_equal(reader.read(video.video_id), eye.watch(video))
+        np.testing.assert_array_equal(reader.read(video.video_id), concept_space.watch(video))
 
 
 @settings(

@@ -8,12 +8,10 @@ import pytest
 import torch
 
 from storage import Store
-from tasks.demo_world.features import Eye
+from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS
-from tasks.demo_world.pixels import render
-from tasks.demo_world.script import PRESENTER, Scene, Video, World
 from tasks.demo_world.network import (
     ACTION_NAMES,
     FRAMES,
@@ -22,12 +20,14 @@ from tasks.demo_world.network import (
     SIDE,
     WEIGHTS,
     WIDTH,
+    DemoNetwork,
     Guess,
-    Sight,
     concepts_of,
-    load_sight,
+    load_demo_network,
     scene_chances,
 )
+from tasks.demo_world.pixels import render
+from tasks.demo_world.script import PRESENTER, Scene, Video, World
 from tasks.demo_world.train_network import BATCH, WIDE, Drawn, accuracy, draw_clips, train
 from tasks.features.backbones import backbone_of
 from tasks.features.extraction import extract
@@ -40,8 +40,8 @@ from tasks.pipeline.job import Job
 SETTINGS = FeatureSettings(backbone=BACKBONE, device="cpu", batch_size=8)
 
 
-def trained() -> Sight:
-    model = Sight()
+def trained() -> DemoNetwork:
+    model = DemoNetwork()
     model.load_state_dict(torch.load(WEIGHTS, weights_only=True))
     return model.eval()
 
@@ -80,14 +80,14 @@ def test_every_scene_of_a_film_is_among_those_it_can_name() -> None:
 
 
 def test_a_sure_recognition_gives_the_eyes_concept() -> None:
-    eye = Eye(World(Knobs(), 7))
+    concept_space = ConceptSpace(World(Knobs(), 7))
     for scene in (("chop", "tomato"), (PRESENTER, "")):
         assert scene in SCENES
         guess = Guess(torch.zeros(1, len(ACTION_NAMES)), torch.zeros(1, len(OBJECT_NAMES)))
         guess.action_BA[0, ACTION_NAMES.index(scene[0])] = 40
         guess.object_BO[0, OBJECT_NAMES.index(scene[1])] = 40
         vector = (scene_chances(guess) @ concepts_of(7))[0].numpy()
-        np.testing.assert_allclose(vector, eye.concept(*scene), atol=1e-4)
+        np.testing.assert_allclose(vector, concept_space.concept(*scene), atol=1e-4)
 
 
 def test_the_seconds_of_a_film_are_nearest_to_their_scenes(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_the_seconds_of_a_film_are_nearest_to_their_scenes(tmp_path: Path) -> No
     vectors = found.outputs.main.astype(np.float32)
     assert vectors.shape == (24, WIDTH) and found.outputs.joint is None
     shown = sorted({(scene.action, scene.object) for scene in video.scenes})
-    eye = Eye(world)
-    concepts = np.stack([eye.concept(*scene) for scene in shown])
+    concept_space = ConceptSpace(world)
+    concepts = np.stack([concept_space.concept(*scene) for scene in shown])
     cosines = vectors @ concepts.T / np.linalg.norm(vectors, axis=1)[:, None] / np.linalg.norm(concepts, axis=1)
     right = [shown[row] == at(video, second + 0.5) for second, row in enumerate(cosines.argmax(1))]
     assert len(shown) > 3 and np.mean(right) > 0.8
@@ -131,7 +131,7 @@ def test_its_features_may_stand_beside_imported_ones(tmp_path: Path, caplog: pyt
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     torch.save({"conv.weight": torch.zeros(3)}, tmp_path / "other.pt")
     with pytest.raises(ValueError, match=r"does not hold this network's weights: make them with `python -m tasks"):
-        load_sight(tmp_path / "other.pt", 0, "cpu")
+        load_demo_network(tmp_path / "other.pt", 0, "cpu")
 
 
 def test_the_same_seed_draws_the_same_clips_and_another_seed_others() -> None:

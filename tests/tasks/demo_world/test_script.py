@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tasks.demo_world.features import Eye
+from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.knobs import PRESETS, Knobs, choose_knobs, explain_knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.script import PRESENTER, Video, World, split_of
@@ -27,7 +27,7 @@ def test_a_world_is_a_function_of_its_seed() -> None:
     one, same, other = (World(replace(PRESETS["default"], num_videos=5), seed) for seed in (1, 1, 2))
     assert list(one) == list(same) and one.articles == same.articles
     assert one.articles != other.articles and one.video(0) != other.video(0)
-    np.testing.assert_array_equal(Eye(one).watch(one.video(3)), Eye(same).watch(same.video(3)))
+    np.testing.assert_array_equal(ConceptSpace(one).watch(one.video(3)), ConceptSpace(same).watch(same.video(3)))
 
 
 def test_articles_share_actions_objects_and_whole_steps() -> None:
@@ -127,22 +127,23 @@ def test_a_knob_does_what_it_says(knob: str, low: float, high: float, effect: Ca
 def test_noise_and_look_are_in_the_features() -> None:
     quiet = World(replace(PRESETS["default"], feature_noise=0, look_strength=0, num_videos=40), 0)
     for video in quiet:
-        eye = Eye(quiet)
-        vectors = eye.watch(video)
+        concept_space = ConceptSpace(quiet)
+        vectors = concept_space.watch(video)
         assert vectors.shape == (int(np.ceil(video.duration_s)), 128) and vectors.dtype == np.float16
         for scene in video.scenes:
             second = int(np.ceil(scene.start_s))
             if second + 1 <= scene.end_s:
-                expected = eye.concept(scene.action, scene.object).astype(np.float16)
+                expected = concept_space.concept(scene.action, scene.object).astype(np.float16)
                 np.testing.assert_array_equal(vectors[second], expected)
-    concepts = [Eye(quiet).concept(action, thing.written) for action in ACTIONS for thing in THEMES[0].objects]
+    concepts = [ConceptSpace(quiet).concept(action, thing.written) for action in ACTIONS for thing in THEMES[0].objects]
     assert 0.5 < np.std(concepts) < 1.5
     noisy = World(replace(quiet.knobs, feature_noise=2.0), 0)
-    difference = Eye(noisy).watch(noisy.video(0)).astype(float) - Eye(quiet).watch(quiet.video(0))
+    difference = ConceptSpace(noisy).watch(noisy.video(0)).astype(float) - ConceptSpace(quiet).watch(quiet.video(0))
     assert abs(difference.std() - 2) < 0.1
     looks = World(replace(quiet.knobs, look_strength=1.0), 0)
     shifts = [
-        Eye(looks).watch(looks.video(n)).astype(float).mean(0) - Eye(quiet).watch(quiet.video(n)).mean(0)
+        ConceptSpace(looks).watch(looks.video(n)).astype(float).mean(0)
+        - ConceptSpace(quiet).watch(quiet.video(n)).mean(0)
         for n in (0, 1)
     ]
     assert np.abs(shifts[0] - shifts[1]).mean() > 0.5

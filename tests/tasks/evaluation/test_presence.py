@@ -15,9 +15,9 @@ from tasks.evaluation.questions import question_of
 from tasks.evaluation.results import student_of
 from tasks.evaluation.stage import EVALUATION, trained_methods
 from tasks.pipeline.job import Job
-from tasks.training.model_files import key, read_model
-from tasks.pipeline.parts import here
+from tasks.pipeline.parts import run_here
 from tasks.pipeline.stage import run_stage
+from tasks.training.model_files import key, read_model
 from tests.trained_store import RUN, copy_of
 from vina_model.grounder import SILENT, TOLD
 
@@ -107,7 +107,7 @@ def test_where_too_little_is_annotated_the_model_does_not_say_whether_steps_are_
 ) -> None:
     job = replace(copy_of(trained, tmp_path), force=True)
     monkeypatch.setattr("vina_model.presence.FEWEST", 1000)
-    run_stage(job, EVALUATION, here)
+    run_stage(job, EVALUATION, run_here)
     store = Store(job.store)
     assert read_model(store, student_of(store, RUN), "cpu").presence == {}
     assert "presence is not calibrated" in caplog.text and "1000 of each kind are needed" in caplog.text

@@ -9,7 +9,7 @@ import pytest
 from tasks.grounding.articles import Article
 from tasks.grounding.files import as_chapters, as_csv, as_json, write_whole
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.video_input import Subject
+from tasks.grounding.video_input import VideoInput
 from tasks.importers.captions import read_cues
 from tests.vina_model.test_grounder import make
 from vina_model.grounder import GroundedStep, Grounding
@@ -19,7 +19,7 @@ def grounded(*steps: tuple[str, float, float, float | None]) -> Grounded:
     found = [GroundedStep(text, start, end, 0.5, presence, 1) for text, start, end, presence in steps]
     return Grounded(
         make(),
-        Subject("film", None, None, np.zeros((9, 12)), []),
+        VideoInput("film", None, None, np.zeros((9, 12)), []),
         Article("Fry <b>Onions</b>", [step.text for step in found]),
         Grounding(found, 9, {}),
     )

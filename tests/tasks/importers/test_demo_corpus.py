@@ -6,7 +6,7 @@ from storage import Store
 from tasks.importers.demo_corpus import CONTACT_SHEET, world_of
 from tasks.importers.sources import IMPORT, import_corpus, import_source
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import here
+from tasks.pipeline.parts import run_here
 from tasks.pipeline.stage import reasons_to_run, run_stage
 
 TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3"
@@ -40,7 +40,7 @@ def test_mistakes_are_named(corpus: str, message: str, tmp_path: Path) -> None:
 
 def test_a_world_is_imported_whole_and_once(store: Store) -> None:
     job = Job(store.uri, "run-1", TINY)
-    assert run_stage(job, IMPORT, here)[1]
+    assert run_stage(job, IMPORT, run_here)[1]
     (film,) = store.table("videos").snapshot().where(source="videos").read(["uri"]).to_pylist()
     assert film["uri"].startswith(f"{store.uri}/objects/")
     assert store.objects.get(CONTACT_SHEET).startswith(b"\x89PNG")
@@ -64,11 +64,11 @@ def test_a_folder_that_changes_is_read_again(store: Store, tmp_path: Path) -> No
     listed = "video_id,category_1,category_2,rank,task_id\nv,a,b,1,7\n"
     (folder / "HowTo100M_v1.csv").write_text(listed)
     job = Job(store.uri, "run-1", str(tmp_path / "corpus"))
-    run_stage(job, IMPORT, here)
+    run_stage(job, IMPORT, run_here)
     assert reasons_to_run(job, IMPORT) == ()
     (folder / "HowTo100M_v1.csv").write_text(listed + "w,a,b,2,7\n")
     assert reasons_to_run(job, IMPORT) == ("corpus changed",)
-    run_stage(job, IMPORT, here)
+    run_stage(job, IMPORT, run_here)
     assert store.table("videos").snapshot().num_rows == 2
     store.table("videos").retire({"source": "howto100m"})
     assert reasons_to_run(job, IMPORT) == ("videos, which it made, changed",)

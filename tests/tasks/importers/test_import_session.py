@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from storage import Store, StoreError
-from tasks.importers import intake, reject_log
+from tasks.importers import reject_log, session
 from tasks.importers.sources import SOURCES, Options, forget_source, import_corpus, import_source, missing_lines
 from tasks.pipeline.job import Job
 from tests.tasks.importers.conftest import Import, rejects, rows
@@ -97,7 +97,7 @@ def test_what_was_kept_stays_when_an_error_ends_the_import(
 
 
 def test_an_import_larger_than_a_shard(tmp_path: Path, bring: Import, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "BYTES_PER_SHARD", 300)
+    monkeypatch.setattr(session, "BYTES_PER_SHARD", 300)
     monkeypatch.setattr("tasks.importers.narrations.SENTENCES_AT_ONCE", 7)
     (tmp_path / "a.json").write_text(narrations(*(f"v{number}" for number in range(50))))
     summary = bring("howto100m", tmp_path / "a.json")
@@ -111,7 +111,7 @@ def test_a_store_that_cannot_be_written_stops_the_import(
     def fail(*arguments: Any) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr(intake.Intake, "_write", fail)
+    monkeypatch.setattr(session.ImportSession, "_write", fail)
     (tmp_path / "a.json").write_text(narrations("v1"))
     with pytest.raises(StoreError, match="no room"):
         bring("howto100m", tmp_path / "a.json")

@@ -9,10 +9,10 @@ from playwright.sync_api import Browser, expect
 from flows.cli.main import main
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.pipeline.job import Job
-from tasks.training.model_files import models_in
 from tasks.pages.report_page import report_page
+from tasks.pipeline.job import Job
 from tasks.report.stage import address_of_report
+from tasks.training.model_files import models_in
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
 from tests.trained_store import RUN, films
 

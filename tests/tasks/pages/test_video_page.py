@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page, expect
 from storage import Store
 from tasks.grounding.files import as_chapters
 from tasks.grounding.grounding import Grounded, Question, ground
-from tasks.pipeline.job import Job
 from tasks.pages.video_page import video_page
 from tasks.pages.video_view import Film, view_of, with_film
+from tasks.pipeline.job import Job
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
 from tests.trained_store import films
 
@@ -114,7 +114,7 @@ def test_what_is_known_is_on_it(page: Page, grounded: Grounded) -> None:
     assert page.locator(".step.absent").count() == page.locator(".bar.absent:not(.key .bar)").count() == 1
     expect(page.locator(".step.absent").first).to_contain_text("not shown")
     assert page.locator(".step ~ .track .truth").count() > 0
-    assert page.locator(".said-list li").count() == len(grounded.subject.narrations) > 0
+    assert page.locator(".said-list li").count() == len(grounded.video_input.narrations) > 0
     assert page.title() == grounded.article.title
 
 
@@ -189,7 +189,7 @@ def test_a_film_that_cannot_be_played_is_said_so(
     trained: Job, grounded: Grounded, browser: Browser, tmp_path: Path
 ) -> None:
     (tmp_path / "film.mp4").write_bytes(b"no film")
-    broken = replace(grounded, subject=replace(grounded.subject, film=str(tmp_path / "film.mp4")))
+    broken = replace(grounded, video_input=replace(grounded.video_input, film=str(tmp_path / "film.mp4")))
     (tmp_path / "page.html").write_text(video_page(broken, None))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
         expect(page.locator(".no-film")).to_be_visible()
@@ -197,7 +197,7 @@ def test_a_film_that_cannot_be_played_is_said_so(
 
 def test_large_films_are_looked_for_where_they_are(grounded: Grounded, s3_uri: str) -> None:
     view = view_of(grounded, None)
-    film = str(grounded.subject.film)
+    film = str(grounded.video_input.film)
     assert with_film(view, film).film == Film("video/mp4", data=base64.b64encode(Path(film).read_bytes()).decode())
     assert with_film(view, film, 0).film == Film("video/mp4", address=Path(film).resolve().as_uri())
     copied = Store(s3_uri).objects.upload("videos/film.mp4", Path(film))

@@ -13,9 +13,9 @@ import pyarrow as pa
 from storage import Store
 from storage.catalogue import Catalogue
 from storage.fingerprint import content_hash
-from tasks.pipeline.job import Job
 from tasks.pairing import lookup, stage
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline.job import Job
 
 Rows = list[dict[str, Any]]
 Ranking = list[tuple[int, str, int, float]]

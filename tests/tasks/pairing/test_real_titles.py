@@ -14,8 +14,8 @@ from storage import Store
 from storage.catalogue import Catalogue
 from storage.views import TITLE_KEY
 from tasks.importers.sources import import_source
-from tasks.pairing.lookup import Ballot, rank
 from tasks.pairing.encoders import load_model, packaged_model
+from tasks.pairing.lookup import Ballot, rank
 from vina_model.voting import TitleIndex, Vectors, hub_handicaps
 
 DATA = Path(os.environ.get("VINA_DATA", ""))

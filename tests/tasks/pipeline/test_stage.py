@@ -5,24 +5,24 @@ import pytest
 
 from storage import Store
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Spread, cut, here
-from tasks.pipeline.stage import Ingredients, Stage, plan, reasons_to_run, run_stage
+from tasks.pipeline.parts import RunParts, cut, run_here
+from tasks.pipeline.stage import Dependencies, Stage, plan, reasons_to_run, run_stage
 
 
 class Kitchen:
     """A stage whose ingredients can be changed, and which counts what is done to it."""
 
     def __init__(self, name: str = "soup", code_version: str = "1") -> None:
-        self.made_of = Ingredients({"salt": 1, "pepper": 2}, {"water": "w1"}, {"soup": "s1"})
-        self.cooked = self.undone = 0
-        self.stage = Stage(name, self._cook, lambda job: self.made_of, self._undo, code_version)
+        self.dependencies = Dependencies({"salt": 1, "pepper": 2}, {"water": "w1"}, {"soup": "s1"})
+        self.cooked = self.was_reset = 0
+        self.stage = Stage(name, self._cook, lambda job: self.dependencies, self._reset, code_version)
 
-    def _cook(self, job: Job, spread: Spread) -> str:
+    def _cook(self, job: Job, run_parts: RunParts) -> str:
         self.cooked += 1
         return f"cooked by {job.run_id}"
 
-    def _undo(self, job: Job) -> None:
-        self.undone += 1
+    def _reset(self, job: Job) -> None:
+        self.was_reset += 1
 
 
 @pytest.fixture
@@ -33,10 +33,10 @@ def job(tmp_path: Path) -> Job:
 def test_what_is_made_of_the_same_is_not_made_again(job: Job) -> None:
     kitchen = Kitchen()
     assert reasons_to_run(job, kitchen.stage) == ("it was never completed",)
-    assert run_stage(job, kitchen.stage, here) == ("cooked by run-1", True)
+    assert run_stage(job, kitchen.stage, run_here) == ("cooked by run-1", True)
     assert reasons_to_run(job, kitchen.stage) == ()
-    assert run_stage(replace(job, run_id="run-2"), kitchen.stage, here) == ("skipped: nothing has changed", False)
-    assert (kitchen.cooked, kitchen.undone) == (1, 0)
+    assert run_stage(replace(job, run_id="run-2"), kitchen.stage, run_here) == ("skipped: nothing has changed", False)
+    assert (kitchen.cooked, kitchen.was_reset) == (1, 0)
     (row,) = Store(job.store).table("completions").snapshot().read().to_pylist()
     assert (row["stage"], row["report"], row["_written_by"]) == ("soup", "cooked by run-1", "run-1")
 
@@ -54,77 +54,77 @@ def test_what_is_made_of_the_same_is_not_made_again(job: Job) -> None:
 )
 def test_a_plan_says_why(job: Job, change: dict[str, object], reasons: tuple[str, ...]) -> None:
     kitchen = Kitchen()
-    run_stage(job, kitchen.stage, here)
-    kitchen.made_of = replace(kitchen.made_of, **change)  # type: ignore[arg-type]
+    run_stage(job, kitchen.stage, run_here)
+    kitchen.dependencies = replace(kitchen.dependencies, **change)  # type: ignore[arg-type]
     assert reasons_to_run(job, kitchen.stage) == reasons
-    assert run_stage(job, kitchen.stage, here)[1] and kitchen.cooked == 2
+    assert run_stage(job, kitchen.stage, run_here)[1] and kitchen.cooked == 2
 
 
 def test_newer_code_runs_again(job: Job) -> None:
-    run_stage(job, Kitchen().stage, here)
+    run_stage(job, Kitchen().stage, run_here)
     assert reasons_to_run(job, Kitchen(code_version="2").stage) == ("its code is newer",)
 
 
 def test_force_undoes_and_runs(job: Job) -> None:
     kitchen = Kitchen()
-    run_stage(job, kitchen.stage, here)
+    run_stage(job, kitchen.stage, run_here)
     forced = replace(job, force=True)
     assert reasons_to_run(forced, kitchen.stage) == ("it is forced",)
-    assert run_stage(forced, kitchen.stage, here)[1]
-    assert (kitchen.cooked, kitchen.undone) == (2, 1)
+    assert run_stage(forced, kitchen.stage, run_here)[1]
+    assert (kitchen.cooked, kitchen.was_reset) == (2, 1)
     assert reasons_to_run(job, kitchen.stage) == ()
 
 
 def test_a_forced_run_that_broke_off_is_not_taken_for_complete(job: Job) -> None:
     kitchen = Kitchen()
-    run_stage(job, kitchen.stage, here)
+    run_stage(job, kitchen.stage, run_here)
 
-    def burn(job: Job, spread: Spread) -> str:
+    def burn(job: Job, run_parts: RunParts) -> str:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_stage(replace(job, force=True), replace(kitchen.stage, work=burn), here)
+        run_stage(replace(job, force=True), replace(kitchen.stage, work=burn), run_here)
     assert reasons_to_run(job, kitchen.stage) == ("it was never completed",)
 
 
 def test_subjects_do_not_replace_each_other(job: Job) -> None:
     kitchen = Kitchen()
-    first = replace(kitchen.made_of, subject="first")
-    second = replace(kitchen.made_of, settings={"salt": 5, "pepper": 2}, subject="second")
-    for kitchen.made_of in (first, second):
-        run_stage(job, kitchen.stage, here)
-    for kitchen.made_of in (first, second):
+    first = replace(kitchen.dependencies, scope="first")
+    second = replace(kitchen.dependencies, settings={"salt": 5, "pepper": 2}, scope="second")
+    for kitchen.dependencies in (first, second):
+        run_stage(job, kitchen.stage, run_here)
+    for kitchen.dependencies in (first, second):
         assert reasons_to_run(job, kitchen.stage) == ()
-    kitchen.made_of = replace(first, settings={"salt": 1, "pepper": 9}, subject="third")
+    kitchen.dependencies = replace(first, settings={"salt": 1, "pepper": 9}, scope="third")
     assert reasons_to_run(job, kitchen.stage) == ("pepper: 2 -> 9", "salt: 5 -> 1"), "since the last one"
 
 
 def test_a_stage_that_fails_is_not_completed(job: Job) -> None:
     kitchen = Kitchen()
 
-    def burn(job: Job, spread: Spread) -> str:
+    def burn(job: Job, run_parts: RunParts) -> str:
         raise RuntimeError("burnt")
 
     with pytest.raises(RuntimeError, match="burnt"):
-        run_stage(job, replace(kitchen.stage, work=burn), here)
+        run_stage(job, replace(kitchen.stage, work=burn), run_here)
     assert reasons_to_run(job, kitchen.stage) == ("it was never completed",)
 
 
 def test_what_changes_while_a_stage_runs_is_seen_by_the_next_run(job: Job) -> None:
     kitchen = Kitchen()
 
-    def cook(job: Job, spread: Spread) -> str:
-        kitchen.made_of = replace(kitchen.made_of, inputs={"water": "w2"}, outputs={"soup": "s2"})
+    def cook(job: Job, run_parts: RunParts) -> str:
+        kitchen.dependencies = replace(kitchen.dependencies, inputs={"water": "w2"}, outputs={"soup": "s2"})
         return "cooked"
 
-    run_stage(job, replace(kitchen.stage, work=cook), here)
+    run_stage(job, replace(kitchen.stage, work=cook), run_here)
     assert reasons_to_run(job, kitchen.stage) == ("water changed",)
 
 
 def test_a_plan_names_what_a_stage_waits_for(job: Job) -> None:
     first, second, third = Kitchen("a"), Kitchen("b"), Kitchen("c")
     for kitchen in (first, third):
-        run_stage(job, kitchen.stage, here)
+        run_stage(job, kitchen.stage, run_here)
     steps = list(plan(job, [first.stage, second.stage, third.stage]))
     assert [(step.stage.name, bool(step.reasons), step.waits_for) for step in steps] == [
         ("a", False, ()),

@@ -8,12 +8,12 @@ import pytest
 from flows.cli.main import main
 from storage import Store
 from tasks.importers.sources import import_corpus
-from tasks.pipeline.job import Job
 from tasks.pages.report_page import commands, report_page
-from tasks.report.stage import REPORT, address_of_report, write_report
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import record_run
-from tasks.pipeline.parts import here
 from tasks.pipeline.stage import reasons_to_run, run_stage
+from tasks.report.stage import REPORT, address_of_report, write_report
 
 
 def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_page_shows_the_corpus_and_its_films_and_escapes_what_it_shows(tmp_pat
         rejects = store.table("rejects")
         odd = pa.Table.from_pylist([{"item": "<b>", "reason": "a & b"}], schema=rejects.schema.files)
         rejects.commit(odd, {"stage": "features"}, "odd", fingerprint="f", run_id="r")
-        address, has_run = run_stage(job, REPORT, here)
+        address, has_run = run_stage(job, REPORT, run_here)
     assert has_run and address_of_report(store) == address
     page = Path(address).read_text()
     assert "demo-concepts" in page and "data:image/png;base64," in page

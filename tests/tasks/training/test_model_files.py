@@ -8,8 +8,8 @@ import pytest
 from storage import Store
 from tasks.evaluation.results import student_of, trainings_of
 from tasks.pipeline.job import Job
-from tasks.training.model_files import find_model, is_calibrated, models_in, read_model, write_model
 from tasks.pipeline.run_record import record_run
+from tasks.training.model_files import find_model, is_calibrated, models_in, read_model, write_model
 from tests.trained_store import RUN, SETTINGS, copy_of
 
 

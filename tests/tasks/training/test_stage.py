@@ -297,11 +297,11 @@ def test_what_is_put_aside_is_trained_anew_with_the_same_outcome(job: MakeJob) -
         return {name: model.version for name, _, model in work.trained()}[work.name]
 
     before = outcome()
-    ROUNDS.undo(asked)
+    ROUNDS.reset(asked)
     assert [name for name, _, _ in work.trained()] == [work.tan_name], "the student is as it was after burn-in"
     rounds(asked)
     assert outcome() == before
-    BURN_IN.undo(asked)
+    BURN_IN.reset(asked)
     assert list(work.trained()) == []
     burn_in(asked)
     rounds(asked)
@@ -311,6 +311,6 @@ def test_what_is_put_aside_is_trained_anew_with_the_same_outcome(job: MakeJob) -
 def test_without_rounds_nothing_is_put_aside_for_them(job: MakeJob) -> None:
     asked = job(burn_in_epochs=1, epochs=1)
     burn_in(asked)
-    ROUNDS.undo(asked)
+    ROUNDS.reset(asked)
     work = Curriculum(asked, alone("cpu"))
     assert work.name in [name for name, _, _ in work.trained()]

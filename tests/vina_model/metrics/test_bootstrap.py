@@ -7,12 +7,12 @@ import pytest
 
 from tests.vina_model.metrics import random_worlds as worlds
 from tests.vina_model.metrics.slow_metrics import Detection, Segment
-from vina_model.metrics.htstep_map import ArticleMap
-from vina_model.metrics.crosstask_articles import ArticleRecall
 from vina_model.metrics.bootstrap import DRAWS, LEVEL, Estimate, Values, estimate, ratio
 from vina_model.metrics.columns import Floats
-from vina_model.metrics.htm_align import NarrationAlignment
 from vina_model.metrics.crosstask import StepLocalization
+from vina_model.metrics.crosstask_articles import ArticleRecall
+from vina_model.metrics.htm_align import NarrationAlignment
+from vina_model.metrics.htstep_map import ArticleMap
 from vina_model.metrics.htstep_r1 import StepRecall
 
 pytestmark = pytest.mark.filterwarnings("error", worlds.OTHER_THREADS)

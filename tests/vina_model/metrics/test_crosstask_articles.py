@@ -25,7 +25,7 @@ def values(
     num_videos: int = worlds.NUM_VIDEOS,
     best: tuple[int, ...] = (50, 100),
 ) -> dict[str, list[float]]:
-    with patch.object(article_recall, "BEST", best):
+    with patch.object(crosstask_articles, "BEST", best):
         metric = ArticleRecall(worlds.segment_columns(truth), worlds.detection_columns(found), num_videos)
         measured = metric(worlds.as_they_are(num_videos) if weights is None else weights)
     return {name: value.tolist() for name, value in measured.items()}
@@ -37,7 +37,7 @@ def check(
     assert list(found) == [f"R@{top} IoU {threshold}" for top in best for threshold in THRESHOLDS]
     for top in best:
         for threshold in THRESHOLDS:
-            expected = [slow.article_recall(*world, top, threshold) for world in worlds_]
+            expected = [slow.crosstask_articles(*world, top, threshold) for world in worlds_]
             assert found[f"R@{top} IoU {threshold}"] == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 

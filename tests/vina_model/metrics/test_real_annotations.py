@@ -13,10 +13,10 @@ from tests.vina_model.metrics import random_worlds as worlds
 from tests.vina_model.metrics import slow_metrics as slow
 from tests.vina_model.metrics.slow_metrics import Detection, Segment
 from vina_model.decoding import in_order
-from vina_model.metrics.htstep_map import ArticleMap
-from vina_model.metrics.crosstask_articles import ArticleRecall
 from vina_model.metrics.bootstrap import Values
 from vina_model.metrics.crosstask import StepLocalization, draw_test_sets
+from vina_model.metrics.crosstask_articles import ArticleRecall
+from vina_model.metrics.htstep_map import ArticleMap
 from vina_model.metrics.htstep_r1 import StepRecall
 
 DATA = Path(os.environ.get("VINA_DATA", ""))
