@@ -30,7 +30,7 @@ UPDATE_EVERY_S = 2.0
 CORPUS = {"corpus": "FROM corpus"}
 REJECTS = {"rejects": "FROM rejects_by_reason LIMIT 100"}
 LABELS = {
-    "labels": """SELECT training, round, sum(labels)::BIGINT AS labels,
+    "labels": """SELECT model_id, round, sum(labels)::BIGINT AS labels,
         round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent FROM label_keep_rate GROUP BY ALL ORDER BY ALL"""
 }
 TABLES = {

@@ -43,12 +43,12 @@ WHOLE = ("training", "evaluation")
 SHARED = ("training", "labelling")
 """Kinds that several devices of one machine do together."""
 LONGEST_DELAY_S = 600.0
-PIECE = "VINA_PIECE"
+PART = "VINA_PART"
 """The environment variable that tells the processes of a torchrun what to do."""
 
 
-@flow(name="piece", flow_run_name="{kind}, part {number}", validate_parameters=True)
-def piece(job: Job, kind: str, part: dict[str, Any], number: int, execution: Execution) -> State[None] | None:
+@flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
+def run_part(job: Job, kind: str, part: dict[str, Any], number: int, execution: Execution) -> State[None] | None:
     """One part of a stage's work, on a worker of the GPU pool."""
     get_run_logger().info("run %s: %s, part %d", job.run_id, kind, number)
     try:
@@ -161,7 +161,7 @@ def _by_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
     """One process a device, on this machine. Asked to end, they save what they have."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
     described = json.dumps({"job": asdict(job), "kind": kind, "part": part})
-    process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PIECE: described})
+    process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PART: described})
     try:
         code = process.wait()
     except BaseException:

@@ -25,7 +25,7 @@ from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part
 
-DEPLOYMENT = "piece/gpu"
+DEPLOYMENT = "part/gpu"
 POLL_S = 2.0
 RUNS_AT_ONCE = 200
 """How many runs Prefect's server lists in one answer."""

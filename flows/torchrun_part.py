@@ -7,7 +7,7 @@ import sys
 
 from pydantic import TypeAdapter
 
-from flows.parts import KINDS, PIECE
+from flows.parts import KINDS, PART
 from flows.quiet_end import QuietEnd
 from tasks.pipeline.job import Interrupted, Job
 
@@ -17,7 +17,7 @@ def main() -> int:
     first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO if first else logging.WARNING)
-    asked = json.loads(os.environ[PIECE])
+    asked = json.loads(os.environ[PART])
     try:
         KINDS[asked["kind"]](TypeAdapter(Job).validate_python(asked["job"]), asked["part"])
     except Interrupted as stop:

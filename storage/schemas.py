@@ -143,12 +143,14 @@ _ARTICLE = Column(
     "article_id", STRING, "SOURCE/ID of the article (in HowTo100M's words: the task), ID being the source's own"
 )
 _RUN = Column("run_id", STRING, "the run, as `_written_by` names it")
-_TRAINING = Column("training", STRING, "NAME@HASH of the training, HASH being that of its settings and what it reads")
+_MODEL_ID = Column(
+    "model_id", STRING, "NAME@HASH of the model, HASH being that of its settings and of what it is trained on"
+)
 _ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
 _SOURCE = Column("source", STRING, "the data set the row comes from: howto100m, wikihow, crosstask, ...")
 _BENCHMARK = Column("benchmark", STRING, "crosstask, crosstask-articles, htstep, htm-align, ...")
 _BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
-_MODEL = Column("model", STRING, "NAME@HASH of the sentence-embedding model, HASH being that of its files")
+_ENCODER = Column("encoder", STRING, "NAME@HASH of the sentence encoder, HASH being that of its files")
 
 
 def _start(comment: str, optional: bool = False, type_: pa.DataType = FLOAT) -> Column:
@@ -163,7 +165,7 @@ _ALL = (
     TableSchema("videos", 2, "every video the store has heard of; one of two tasks has two rows", (
         _SOURCE,
         _VIDEO,
-        Column("task_id", STRING, "the task that the data set's metadata names: articles.article_id", optional=True),
+        Column("article_id", STRING, "the task that the data set's metadata names: articles.article_id", optional=True),
         Column("category_1", STRING, "broad category in the data set's metadata", optional=True),
         Column("category_2", STRING, "narrow category in the data set's metadata", optional=True),
         Column("rank", INT, "rank of the video among the search results for its task", optional=True),
@@ -197,7 +199,7 @@ _ALL = (
     TableSchema("annotations", 2, "ground truth of every benchmark: one row a segment, or a narration", (
         _BENCHMARK,
         _VIDEO,
-        Column("task_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
+        Column("article_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
         Column("step_id", STRING, "steps.step_id of the step shown, if it is one; none for narrations", optional=True),
         Column("narration_row", INT, "position of the narration in its video; none for steps", optional=True),
         Column("text", STRING, "the step's headline or the narration"),
@@ -224,37 +226,37 @@ _ALL = (
                    "weights_sha256"),
         sequence="second"),
     TableSchema("sentence_embeddings", 2, "one row a distinct text", (
-        _MODEL,
+        _ENCODER,
         Column("text_sha256", STRING, "hash of the text; shards hold the texts in its order"),
         Column("text", STRING, "the narration, title or step"),
-        _vector("vector", "float16", "the embedding; of unit length if the model is one for pairing"),
-    ), ("model",), key="text_sha256"),
+        _vector("vector", "float16", "the embedding; of unit length if the encoder is one for pairing"),
+    ), ("encoder",), key="text_sha256"),
     TableSchema("text_votes", 1, "the article whose title each distinct text is most similar to", (
-        _MODEL,
+        _ENCODER,
         Column("text", STRING, "the narration, or a title"),
         _ARTICLE,
         Column("similarity", FLOAT, "cosine similarity of the narration and the article's title"),
-    ), ("model",)),
+    ), ("encoder",)),
     TableSchema("votes", 1, "for each video the articles its narrations voted for, best first", (
-        _MODEL,
+        _ENCODER,
         _VIDEO,
         Column("rank", INT, "1 is the winner; ties: more votes, then higher similarity_sum, then smaller id"),
         _ARTICLE,
         Column("votes", INT, "narrations whose most similar title is this article's"),
         Column("similarity_sum", FLOAT, "sum of the cosine similarities of those narrations"),
         Column("num_narrations", INT, "narrations of the video"),
-    ), ("model",), key="video_id"),
+    ), ("encoder",), key="video_id"),
     TableSchema("pairs", 2, "which article each video is trained with", (
         Column("selection", STRING, "metadata, top1 or random_top5"),
         _VIDEO,
         _ARTICLE,
         Column("rank", INT, "the article's rank among the votes; none for metadata", optional=True),
-        Column("model", STRING, "the model whose votes these are; none for metadata", optional=True),
+        Column("encoder", STRING, "the encoder whose votes these are; none for metadata", optional=True),
         Column("confidence", FLOAT, "vote margin over the next article as a share of the narrations", optional=True),
         Column("similarity_margin", FLOAT, "how much similarity_sum exceeds the next article's", optional=True),
     ), ("selection",), key="video_id"),
     TableSchema("pseudo_labels", 3, "every candidate segment a teacher proposed, kept or not", (
-        _TRAINING,
+        _MODEL_ID,
         _ROUND,
         _VIDEO,
         _ARTICLE,
@@ -269,50 +271,50 @@ _ALL = (
         Column("gamma", FLOAT, "the threshold the confidence was held against"),
         Column("matrix", STRING, "the alignment matrix it was read from: SV or F"),
         Column("teacher", STRING, "the model that made it: a checkpoint's name"),
-    ), ("training", "round"), key="video_id"),
+    ), ("model_id", "round"), key="video_id"),
     TableSchema("alignments", 3, "a teacher's alignment matrices of a sample of the videos, one row a text row", (
-        _TRAINING,
+        _MODEL_ID,
         _ROUND,
         Column("matrix", STRING, "SV, NV, SN, SNV or F"),
         _VIDEO,
         _ARTICLE,
         Column("text_row", INT, "row of the step (or narration, in NV) within the video's list"),
         Column("scores", SCORES, "one score a second (one a narration, in SN)"),
-    ), ("training", "round", "matrix"), key="video_id"),
+    ), ("model_id", "round", "matrix"), key="video_id"),
     TableSchema("predictions", 3, "what a model says about a benchmark's videos", (
-        _TRAINING,
+        _MODEL_ID,
         Column("protocol", STRING, "what was asked for: htstep-r1, htstep-map, htm-align, crosstask, ..."),
         Column("method", STRING, "the model or baseline, e.g. vina, tan-lc, uniform"),
         _VIDEO,
-        Column("task_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
+        Column("article_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
         Column("label", LONG, "the step_id (crosstask-articles: the headline's place), or the narration's place"),
         Column("peak_s", INT, "the second it points at; none if the protocol asks for segments", "s", optional=True),
         _start("begin of the detected segment; none if the protocol asks for a second", optional=True),
         _end("end of the detected segment; none if the protocol asks for a second", optional=True),
         Column("score", FLOAT, "confidence, higher is surer"),
-    ), ("training", "protocol", "method"), key="video_id"),
+    ), ("model_id", "protocol", "method"), key="video_id"),
     TableSchema("models", 1, "models that can be used on their own: objects/models/TRAINING.pt", (
-        _TRAINING,
+        _MODEL_ID,
         Column("tan", STRING, "NAME@HASH of the TAN* whose labels it was burnt in with"),
         Column("settings", STRING, "hash of the training's settings, which its name has too, beside that of its data"),
         _BACKBONE,
         Column("version", STRING, "hash of its weights"),
         Column("is_calibrated", BOOL, "whether it says that a step is not shown"),
         Column("made_at", TIME, "when", "UTC"),
-    ), ("training",)),
+    ), ("model_id",)),
     TableSchema("presences", 1, "is a step shown at all? what a model says of held-out videos, beside the truth", (
-        _TRAINING,
+        _MODEL_ID,
         Column("method", STRING, "the model, and whether it heard the narrations: vina, vina with narrations"),
         _VIDEO,
-        Column("task_id", STRING, "the article whose step this is"),
+        Column("article_id", STRING, "the article whose step this is"),
         Column("label", LONG, "the step_id"),
         Column("split", STRING, "the part of the benchmark: val_seen, test_seen, ..."),
         Column("peak", FLOAT, "the row's highest score (cosine similarity)"),
         Column("presence", FLOAT, "probability that the step is shown, by weights fitted on other videos"),
         Column("is_shown", BOOL, "whether the step is annotated in the video"),
-    ), ("training", "method"), key="video_id"),
+    ), ("model_id", "method"), key="video_id"),
     TableSchema("metrics", 3, "every number, with the protocol that gave it", (
-        _TRAINING,
+        _MODEL_ID,
         _BENCHMARK,
         Column("protocol", STRING, "name of the protocol, e.g. htstep-r1"),
         Column("protocol_version", INT, "version of the protocol's implementation"),
@@ -325,20 +327,20 @@ _ALL = (
         Column("num_videos", INT, "videos the number was computed on"),
         Column("num_missing", INT, "annotated videos of the split that have no features: not part of the number"),
         Column("seed", INT, "seed of the training; none for methods without training", optional=True),
-    ), ("training", "benchmark")),
+    ), ("model_id", "benchmark")),
     TableSchema("ablations", 1, "the cells of the ablation tables: one row a cell and seed", (
         Column("ablation", STRING, "the table: components, pathways, labels, selection, architecture, ..."),
         Column("settings", STRING, "hash of the settings that the rows change, and of the data: one table each"),
         Column("row", INT, "place of the row in the table, from 0"),
         Column("variant", STRING, "what the row is called"),
         Column("measure", STRING, "what the column is called"),
-        Column("training", STRING, "NAME@HASH of the training that was measured: metrics.training"),
+        Column("model_id", STRING, "NAME@HASH of the model that was measured: metrics.model_id"),
         Column("seed", INT, "seed of the training"),
         Column("value", DOUBLE, "the number", "%"),
         Column("paper", DOUBLE, "the paper's number in this cell; none where it has none", "%", optional=True),
     ), ("ablation",)),
     TableSchema("training_log", 3, "losses and rates while training", (
-        _TRAINING,
+        _MODEL_ID,
         Column("stage", STRING, "tan, or vina for the student"),
         _ROUND,
         Column("epoch", INT, "epochs completed before this step"),
@@ -350,7 +352,7 @@ _ALL = (
         Column("videos_per_s", FLOAT, "videos trained on a second since the last row", "1/s"),
         Column("waiting_percent", FLOAT, "share of the time in which the reader was waited for", "%"),
         Column("logged_at", TIME, "when", "UTC"),
-    ), ("training", "stage")),
+    ), ("model_id", "stage")),
     TableSchema("runs", 1, "who wrote what: one row a run of the pipeline", (
         _RUN,
         Column("state", STRING, "running, completed, interrupted (saved, to go on) or failed"),

@@ -15,58 +15,58 @@ TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to '
 """Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
 
 VIEWS = (
-    View("label_keep_rate", "share of pseudo-labels kept, by training, round and task", """
-        SELECT training, round, article_id, count(*) AS labels, count(*) FILTER (kept) AS kept,
+    View("label_keep_rate", "share of pseudo-labels kept, by model, round and article", """
+        SELECT model_id, round, article_id, count(*) AS labels, count(*) FILTER (kept) AS kept,
                round(100.0 * count(*) FILTER (kept) / count(*), 2) AS kept_percent, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY ALL"""),
-    View("label_reasons", "why pseudo-labels were kept or dropped, by training and round", """
-        SELECT training, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
-        FROM pseudo_labels GROUP BY ALL ORDER BY training, round, labels DESC"""),
+    View("label_reasons", "why pseudo-labels were kept or dropped, by model and round", """
+        SELECT model_id, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
+        FROM pseudo_labels GROUP BY ALL ORDER BY model_id, round, labels DESC"""),
     View("label_precision", "how good labels are where HT-Step's annotations know it: kept, shown, and right, in %", """
         WITH truth AS (SELECT video_id, text, floor(start_s) AS start_s, ceil(end_s) AS end_s
                        FROM annotations WHERE benchmark = 'htstep' AND alignable),
-             judged AS (SELECT p.training, p.round, any_value(p.kept) AS kept, count(t.video_id) > 0 AS is_shown,
+             judged AS (SELECT p.model_id, p.round, any_value(p.kept) AS kept, count(t.video_id) > 0 AS is_shown,
                                count(*) FILTER (p.peak_s BETWEEN t.start_s AND t.end_s) > 0 AS is_right
                         FROM pseudo_labels p JOIN steps s ON s.article_id = p.article_id AND s.row = p.step_row
                         LEFT JOIN truth t ON t.video_id = p.video_id AND t.text = s.headline
                         WHERE p.video_id IN (SELECT video_id FROM truth)
-                        GROUP BY p.training, p.round, p.video_id, p.article_id, p.step_row)
-        SELECT training, round, count(*) AS labels, round(100.0 * avg(kept::INT), 1) AS kept_percent,
+                        GROUP BY p.model_id, p.round, p.video_id, p.article_id, p.step_row)
+        SELECT model_id, round, count(*) AS labels, round(100.0 * avg(kept::INT), 1) AS kept_percent,
                round(100.0 * avg(is_right::INT) FILTER (kept), 1) AS kept_right_percent,
                round(100.0 * avg(is_shown::INT) FILTER (kept), 1) AS kept_shown_percent,
                round(100.0 * avg(is_right::INT) FILTER (is_shown), 1) AS shown_right_percent
         FROM judged GROUP BY ALL ORDER BY ALL"""),
-    View("step_quality", "how well each step is aligned, by training and round: rank 1 is the best of its round", """
-        SELECT p.training, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
+    View("step_quality", "how well each step is aligned, by model and round: rank 1 is the best of its round", """
+        SELECT p.model_id, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,
-               rank() OVER (PARTITION BY p.training, p.round ORDER BY avg(p.score) DESC) AS best_rank,
-               rank() OVER (PARTITION BY p.training, p.round ORDER BY avg(p.score)) AS worst_rank
+               rank() OVER (PARTITION BY p.model_id, p.round ORDER BY avg(p.score) DESC) AS best_rank,
+               rank() OVER (PARTITION BY p.model_id, p.round ORDER BY avg(p.score)) AS worst_rank
         FROM pseudo_labels p
         LEFT JOIN steps s ON s.article_id = p.article_id AND s.row = p.step_row
-        GROUP BY p.training, p.round, p.article_id, p.step_row"""),
+        GROUP BY p.model_id, p.round, p.article_id, p.step_row"""),
     View("round_disagreements", "labels whose segment moved from one round to the next, and by how much", """
-        SELECT a.training, a.round AS round, b.round AS next_round, a.video_id, a.article_id, a.step_row,
+        SELECT a.model_id, a.round AS round, b.round AS next_round, a.video_id, a.article_id, a.step_row,
                a.peak_s, b.peak_s AS next_peak_s, abs(a.peak_s - b.peak_s) AS moved_s,
                greatest(0, least(a.end_s, b.end_s) - greatest(a.start_s, b.start_s))
                  / nullif(greatest(a.end_s, b.end_s) - least(a.start_s, b.start_s), 0) AS overlap,
                a.kept, b.kept AS next_kept
         FROM pseudo_labels a
-        JOIN pseudo_labels b USING (training, video_id, article_id, step_row)
+        JOIN pseudo_labels b USING (model_id, video_id, article_id, step_row)
         WHERE b.round = a.round + 1 AND (a.peak_s <> b.peak_s OR a.kept <> b.kept)"""),
     View("presence_reliability", "of steps with some chance to be shown, how many are: by presence, and by peak", """
-        WITH judged AS (SELECT training, method, split, is_shown, unnest(['presence', 'peak']) AS judge,
+        WITH judged AS (SELECT model_id, method, split, is_shown, unnest(['presence', 'peak']) AS judge,
                                unnest([presence, peak]) AS score FROM presences),
              binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
-        SELECT training, method, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
+        SELECT model_id, method, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
                round(avg(greatest(0, least(1, score))), 4) AS said, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
     View("video_recall", "how many of a video's annotated steps each model points at (HT-Step R@1), by video", """
-        WITH judged AS (SELECT p.training, p.method, p.video_id, p.task_id AS article_id, a.split, p.label,
+        WITH judged AS (SELECT p.model_id, p.method, p.video_id, p.article_id, a.split, p.label,
                                bool_or(p.peak_s BETWEEN floor(a.start_s) AND ceil(a.end_s)) AS is_right
-                        FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.task_id = p.task_id
+                        FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.article_id = p.article_id
                              AND try_cast(a.step_id AS BIGINT) = p.label
                         WHERE p.protocol = 'htstep-r1' AND a.benchmark = 'htstep' AND a.alignable GROUP BY ALL)
-        SELECT training, method, split, video_id, article_id, count(*) AS steps, count(*) FILTER (is_right) AS found,
+        SELECT model_id, method, split, video_id, article_id, count(*) AS steps, count(*) FILTER (is_right) AS found,
                round(100.0 * avg(is_right::INT), 1) AS recall_percent
         FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("rejects_by_reason", "what was rejected, counted", """
@@ -97,57 +97,57 @@ VIEWS = (
         UNION ALL SELECT benchmark || ' annotations without a row in videos', video_id
                   FROM annotated ANTI JOIN listed USING (video_id)
         UNION ALL SELECT 'videos whose task has no article', video_id FROM videos
-                  WHERE task_id IS NOT NULL AND task_id NOT IN (SELECT article_id FROM articles)
+                  WHERE article_id IS NOT NULL AND article_id NOT IN (SELECT article_id FROM articles)
         UNION ALL SELECT 'articles without steps, here or under the same title', article_id FROM articles
                   WHERE lower(title) NOT IN (SELECT title FROM grounded)"""),
     View("pairing_winners", "each video's articles by the votes of the newest pairs: does its metadata agree?", f"""
         WITH titled AS (SELECT article_id, min({TITLE_KEY}) AS title FROM articles GROUP BY ALL),
              truth AS (SELECT p.video_id, p.article_id, t.title FROM pairs p JOIN titled t USING (article_id)
                        WHERE p.selection = 'metadata')
-        SELECT p.model, p.video_id, p.rank, p.article_id, p.confidence, p.similarity_margin,
+        SELECT p.encoder, p.video_id, p.rank, p.article_id, p.confidence, p.similarity_margin,
                coalesce(p.article_id = m.article_id OR t.title = m.title, false) AS is_right
         FROM pairs p JOIN truth m USING (video_id) JOIN titled t ON t.article_id = p.article_id
         WHERE p.selection = 'random_top5'"""),
     View("pairing_agreement", "how often the data set's own task has the title with most votes, or one of five", """
-        SELECT model, count(*) FILTER (rank = 1) AS videos,
+        SELECT encoder, count(*) FILTER (rank = 1) AS videos,
                round(100.0 * count(*) FILTER (rank = 1 AND is_right) / videos, 2) AS top1_percent,
                round(100.0 * count(DISTINCT video_id) FILTER (is_right) / videos, 2) AS top5_percent
         FROM pairing_winners GROUP BY ALL ORDER BY ALL"""),
     View("pairing_by_confidence", "the same without the least confident: by their votes' margin, or similarity's", """
         WITH placed AS (
-            SELECT model, is_right,
-                   row_number() OVER (PARTITION BY model ORDER BY confidence, video_id) - 1 AS by_votes,
-                   row_number() OVER (PARTITION BY model ORDER BY similarity_margin, video_id) - 1 AS by_similarity,
-                   count(*) OVER (PARTITION BY model) AS videos
+            SELECT encoder, is_right,
+                   row_number() OVER (PARTITION BY encoder ORDER BY confidence, video_id) - 1 AS by_votes,
+                   row_number() OVER (PARTITION BY encoder ORDER BY similarity_margin, video_id) - 1 AS by_similarity,
+                   count(*) OVER (PARTITION BY encoder) AS videos
             FROM pairing_winners WHERE rank = 1
         )
-        SELECT model, left_out AS left_out_percent,
+        SELECT encoder, left_out AS left_out_percent,
                count(*) FILTER (100 * by_votes >= left_out * videos) AS videos_kept,
                round(100.0 * avg(is_right::INT) FILTER (100 * by_votes >= left_out * videos), 2) AS by_vote_margin,
                round(100.0 * avg(is_right::INT) FILTER (100 * by_similarity >= left_out * videos), 2)
                  AS by_similarity_margin
         FROM placed, (SELECT unnest([0, 10, 25, 50, 75, 90]) AS left_out)
-        GROUP BY model, left_out HAVING videos_kept > 0 ORDER BY model, left_out"""),
+        GROUP BY encoder, left_out HAVING videos_kept > 0 ORDER BY encoder, left_out"""),
     View("hub_titles", "which titles draw votes: narrations and videos won, beside the videos that are about them", """
         WITH named AS (SELECT article_id, count(*) AS videos FROM pairs WHERE selection = 'metadata' GROUP BY ALL),
-             drawn AS (SELECT model, article_id, sum(votes)::BIGINT AS narrations,
+             drawn AS (SELECT encoder, article_id, sum(votes)::BIGINT AS narrations,
                               count(*) FILTER (rank = 1) AS videos_won
-                       FROM votes WHERE model IN (SELECT model FROM pairs WHERE selection = 'top1') GROUP BY ALL)
-        SELECT d.model, d.article_id, any_value(a.title) AS title, d.narrations,
-               round(100.0 * d.narrations / sum(d.narrations) OVER (PARTITION BY d.model), 2) AS percent_of_all,
+                       FROM votes WHERE encoder IN (SELECT encoder FROM pairs WHERE selection = 'top1') GROUP BY ALL)
+        SELECT d.encoder, d.article_id, any_value(a.title) AS title, d.narrations,
+               round(100.0 * d.narrations / sum(d.narrations) OVER (PARTITION BY d.encoder), 2) AS percent_of_all,
                d.videos_won, coalesce(any_value(n.videos), 0) AS videos_about_it
         FROM drawn d JOIN articles a USING (article_id) LEFT JOIN named n USING (article_id)
-        GROUP BY d.model, d.article_id, d.narrations, d.videos_won
-        ORDER BY d.model, d.narrations DESC, d.article_id"""),
+        GROUP BY d.encoder, d.article_id, d.narrations, d.videos_won
+        ORDER BY d.encoder, d.narrations DESC, d.article_id"""),
     View("metrics_beside_paper", "our numbers next to the paper's", """
-        SELECT m.training, coalesce(m.benchmark, p.benchmark) AS benchmark,
+        SELECT m.model_id, coalesce(m.benchmark, p.benchmark) AS benchmark,
                coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version, coalesce(m.split, p.split) AS split,
                coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
                m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
         FROM metrics m
         FULL JOIN paper p ON (m.benchmark, m.protocol, m.metric, m.method) =
                              (p.benchmark, p.protocol, p.metric, p.method) AND starts_with(m.split, p.split)
-        ORDER BY benchmark, protocol, metric, split, method, training"""),
+        ORDER BY benchmark, protocol, metric, split, method, model_id"""),
     View("ablation_means", "the ablation tables: mean and spread over seeds, beside the paper's number", """
         SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,
                round(stddev_samp(value), 2) AS spread, any_value(paper) AS paper
@@ -157,10 +157,10 @@ VIEWS = (
                                 coalesce(max(duration_s) FILTER (source = benchmark), max(duration_s)) AS length_s
                          FROM annotations JOIN videos USING (video_id) GROUP BY ALL),
              listed AS (SELECT article_id, count(*) AS steps FROM steps GROUP BY ALL),
-             segments AS (SELECT benchmark, split, video_id, task_id AS article_id, step_id, length_s,
+             segments AS (SELECT benchmark, split, video_id, article_id, step_id, length_s,
                                  least(end_s, length_s) - greatest(start_s, max(end_s) OVER earlier) AS added_s
                           FROM annotations LEFT JOIN lengths USING (benchmark, video_id) WHERE step_id IS NOT NULL
-                          WINDOW earlier AS (PARTITION BY benchmark, video_id, task_id ORDER BY start_s, end_s
+                          WINDOW earlier AS (PARTITION BY benchmark, video_id, article_id ORDER BY start_s, end_s
                                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
         SELECT s.benchmark, s.split, a.title AS activity, s.article_id, s.video_id, count(*) AS segments,
                count(DISTINCT s.step_id) AS steps, any_value(l.steps) AS steps_of_article,

@@ -89,7 +89,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Job:
-    """The job of a store with films and a trained model; tests do not change it. The processes of a run share it."""
+    """The job of a store with videos and a trained model; tests do not change it. The processes of a run share it."""
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "trained"
     with FileLock(f"{folder}.lock"):

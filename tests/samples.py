@@ -8,7 +8,7 @@ import pyarrow as pa
 from storage import Store
 from storage.vectors import feature_rows
 
-MODEL = {"model": "tiny"}
+ENCODER = {"encoder": "tiny"}
 
 
 def votes(*video_ids: str, count: int = 3) -> pa.Table:
@@ -28,7 +28,9 @@ def votes(*video_ids: str, count: int = 3) -> pa.Table:
 def commit_votes(
     store: Store, shard: str, *video_ids: str, fingerprint: str = "a", run: str = "run-1", **options: Any
 ) -> bool:
-    return store.table("votes").commit(votes(*video_ids), MODEL, shard, fingerprint=fingerprint, run_id=run, **options)
+    return store.table("votes").commit(
+        votes(*video_ids), ENCODER, shard, fingerprint=fingerprint, run_id=run, **options
+    )
 
 
 def video_ids(store: Store, table: str = "votes", version: int | None = None) -> list[str]:

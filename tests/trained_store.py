@@ -1,4 +1,4 @@
-"""A small demo world in a store, with two films, paired, trained and measured within seconds: for tests of what is
+"""A small demo world in a store, with two videos, paired, trained and measured within seconds: for tests of what is
 made of a trained model."""
 
 import shutil
@@ -60,7 +60,7 @@ def copy_of(job: Job, folder: Path) -> Job:
     return replace(job, store=str(folder / "store"))
 
 
-def films(store: Store) -> dict[str, Path]:
-    """The files of the films, by id."""
+def video_files(store: Store) -> dict[str, Path]:
+    """The files of the videos, by id."""
     rows = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
     return {row["video_id"]: Path(row["uri"]) for row in rows if (row["uri"] or "").endswith(".mp4")}

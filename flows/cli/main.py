@@ -105,7 +105,3 @@ def entry() -> NoReturn:
     except SystemExit as stop:  # argparse's, for a wrong command and for --help
         end.code = stop.code if isinstance(stop.code, int) else 0
     sys.exit(end.code)
-
-
-if __name__ == "__main__":
-    entry()

@@ -20,7 +20,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from storage import Store, StoreError
 from storage.catalogue import Catalogue
-from tasks.grounding.video_input import local_film
+from tasks.grounding.video_input import local_video
 from tasks.pages import explorer_pages
 from tasks.pages.rendering import render
 from tasks.pages.video_view import KINDS
@@ -40,7 +40,7 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
     """The web app; `names` are the hosts it answers to, `video_folders` more folders whose videos it serves."""
     app = FastAPI(title="VINA", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
-    films = _Films(store, video_folders)
+    video_files = _VideoFiles(store, video_folders)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Any) -> Response:
@@ -71,9 +71,9 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
     def video(id: str, run: str | None = None, task: str = "", matrix: str = "", by: str = "") -> str:
         return explorer_pages.video(store, id, run, task, matrix, by)
 
-    @app.get("/film")
-    def film(id: str) -> Response:
-        path = films.path(id)
+    @app.get("/video-file")
+    def video_file(id: str) -> Response:
+        path = video_files.path(id)
         return FileResponse(path, media_type=KINDS[path.suffix.lower()])
 
     @app.get("/sql", response_class=HTMLResponse)
@@ -83,8 +83,8 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
     return app
 
 
-class _Films:
-    """The films of a store as files; those on S3 are copied once, while the app runs."""
+class _VideoFiles:
+    """The videos of a store as files; those on S3 are copied once, while the app runs."""
 
     def __init__(self, store: Store, video_folders: Sequence[Path]) -> None:
         self._store, self._lock = store, threading.Lock()
@@ -94,9 +94,9 @@ class _Films:
 
     def path(self, video_id: str) -> Path:
         """The file that the table `videos` names; a ValueError if there is none, or if it is not to be served."""
-        uri = explorer_pages.film_of(self._store, video_id)
+        uri = explorer_pages.video_uri_of(self._store, video_id)
         if uri is None or Path(uri).suffix.lower() not in KINDS:
-            raise ValueError(f"video {video_id!r} has no film that a browser plays")
+            raise ValueError(f"video {video_id!r} has no video that a browser plays")
         if not self._is_served(uri):
             raise ValueError(
                 f"{uri} is neither in the store nor in a folder that was imported: "
@@ -105,8 +105,8 @@ class _Films:
         with self._lock:
             if uri not in self._copies:
                 own = Path(self._folder.name) / str(len(self._copies))
-                own.mkdir(exist_ok=True)  # one whose film could not be fetched has left it
-                self._copies[uri] = local_film(uri, own)
+                own.mkdir(exist_ok=True)  # one whose video could not be fetched has left it
+                self._copies[uri] = local_video(uri, own)
         if not self._copies[uri].is_file():
             raise ValueError(f"the file of video {video_id!r} is not there: {uri}")
         return self._copies[uri]

@@ -42,7 +42,7 @@ class Result:
     row: int
     variant: str
     measure: str
-    training: str
+    model_id: str
     seed: int
     value: float
     paper: float | None = None
@@ -97,9 +97,9 @@ class Ablation:
         for number, row in rows:
             for column, cell in row.cells.items():
                 if (place := (cell.protocol, cell.method, cell.metric)) in found:
-                    training, value = found[place]
+                    model_id, value = found[place]
                     LOG.info("%s, seed %d: %s %.1f %%", row.name, settings.seed, column, value)
-                    yield Result(number, row.name, column, training, settings.seed, value, row.paper.get(column))
+                    yield Result(number, row.name, column, model_id, settings.seed, value, row.paper.get(column))
             if row.labels:
                 yield from self._labels(number, row, work)
 
@@ -118,15 +118,15 @@ class Ablation:
 
     def _metrics(self, measured: Sequence[Method]) -> dict[tuple[str, str, str], tuple[str, float]]:
         """The training and the value by protocol, method and metric."""
-        names = ", ".join(quoted(method.training) for method in measured)
+        names = ", ".join(quoted(method.model_id) for method in measured)
         with Catalogue(self.store) as catalogue:
-            rows = catalogue.query(f"""SELECT training, protocol, method, metric, value FROM metrics
-                WHERE training IN ({names})
+            rows = catalogue.query(f"""SELECT model_id, protocol, method, metric, value FROM metrics
+                WHERE model_id IN ({names})
                 AND split = CASE benchmark WHEN 'htstep' THEN {quoted(self.split)} ELSE 'test' END""").to_pylist()
-        return {(row["protocol"], row["method"], row["metric"]): (row["training"], row["value"]) for row in rows}
+        return {(row["protocol"], row["method"], row["metric"]): (row["model_id"], row["value"]) for row in rows}
 
     def _labels(self, number: int, row: Row, work: Curriculum) -> Iterator[Result]:
-        own, seed = f"training = {quoted(work.name)}", work.settings.seed
+        own, seed = f"model_id = {quoted(work.name)}", work.settings.seed
         with Catalogue(self.store) as catalogue:
             dropped = catalogue.query(f"""SELECT 100.0 * avg((NOT kept)::INT) AS discarded FROM pseudo_labels
                 WHERE {own} AND round > 0 GROUP BY round ORDER BY discarded DESC""").to_pylist()
@@ -156,4 +156,4 @@ class Ablation:
         settings = replace(self.job.training, seed=0)
         _, student = name_trainings(settings, Corpus(self.store, settings.backbone, settings.selection))
         annotations = self.store.table("annotations").snapshot().content_version
-        return fingerprint_of({"training": student}, {"annotations": annotations}, CODE_VERSION)[:8]
+        return fingerprint_of({"model_id": student}, {"annotations": annotations}, CODE_VERSION)[:8]

@@ -43,8 +43,8 @@ def draw_contact_sheet(videos: Sequence[tuple[Video, Path]], path: Path) -> None
         raise ValueError(f"there are no videos to put on {path.name}: give at least one script and its file")
     items: list[_Item] = []
     y = _PAGE
-    for video, film in videos:
-        block, y = _lay_out(video, _middle_frames(video, film), y)
+    for video, video_file in videos:
+        block, y = _lay_out(video, _middle_frames(video, video_file), y)
         items += block
     sheet = Image.new("RGB", (_SHEET_WIDTH, y), _PAPER)
     pen = ImageDraw.Draw(sheet)
@@ -63,17 +63,17 @@ def draw_contact_sheet(videos: Sequence[tuple[Video, Path]], path: Path) -> None
         partial.unlink(missing_ok=True)
 
 
-def _middle_frames(video: Video, film: Path) -> list[Image.Image]:
+def _middle_frames(video: Video, video_file: Path) -> list[Image.Image]:
     """For each scene, the frame that is seen at its middle."""
     frames: list[Image.Image] = []
     middles = [(scene.start_s + scene.end_s) / 2 for scene in video.scenes]
-    with av.open(str(film)) as container:
+    with av.open(str(video_file)) as container:
         for frame in container.decode(video=0):
             while len(frames) < len(middles) and frame.time is not None and frame.time >= middles[len(frames)]:
                 frames.append(Image.fromarray(frame.to_ndarray(format="rgb24")).resize((WIDTH, HEIGHT)))
     if len(frames) < len(middles):
         raise ValueError(
-            f"{film.name} has no frame at {middles[len(frames)]:.2f} s, where video {video.video_id} has a scene: "
+            f"{video_file.name} has no frame at {middles[len(frames)]:.2f} s, where {video.video_id} has a scene: "
             "it is another video's file, or an old one; render it again"
         )
     return frames

@@ -1,6 +1,6 @@
 """Draws one moment of a demo video: an object with its tools, or somebody who talks to the camera.
 
-Drawn at twice the size of the film and with a margin around it, so that the camera can drift and edges come out smooth.
+Drawn at twice the size of the video and with a margin, so that the camera can drift and edges come out smooth.
 """
 
 from collections.abc import Iterable
@@ -65,13 +65,13 @@ def _draw_patches(
     chosen = [patch for patch in patches if patch.layer == layer]
     if not chosen:
         return
-    film = Image.new("RGBA", canvas.size)
-    pen = ImageDraw.Draw(film)
+    video_file = Image.new("RGBA", canvas.size)
+    pen = ImageDraw.Draw(video_file)
     for patch in chosen:
         pen.polygon(view.pixels(patch.points), fill=patch.colour, outline=EDGE if layer == "front" else None, width=2)
     if within is not None:  # the object keeps its outline
-        film = Image.composite(film, Image.new("RGBA", canvas.size), shrunk(within, 3))
-    canvas.paste(film, mask=film)
+        video_file = Image.composite(video_file, Image.new("RGBA", canvas.size), shrunk(within, 3))
+    canvas.paste(video_file, mask=video_file)
 
 
 def _draw_tool(pen: ImageDraw.ImageDraw, view: View, tool: Tool, skin: Colour) -> None:

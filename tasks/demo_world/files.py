@@ -34,19 +34,19 @@ def write_world(world: World, folder: Path, on_progress: Callable[[str], None] =
         raise ValueError(f"{partial} is there: another command is writing it, or one was killed; remove it then")
     try:
         _write_articles(world.articles, partial)
-        films = _write_videos(world, partial, on_progress)
-        if films:
-            draw_contact_sheet(films[:3], partial / "contact_sheet.png")
+        video_files = _write_videos(world, partial, on_progress)
+        if video_files:
+            draw_contact_sheet(video_files[:3], partial / "contact_sheet.png")
         if folder.exists():
             folder.rmdir()
         partial.rename(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    lines = [f"{folder}: {len(world.articles):,} articles, {world.knobs.num_videos:,} videos, {len(films)} drawn"]
-    if films:
+    lines = [f"{folder}: {len(world.articles):,} articles, {world.knobs.num_videos:,} videos, {len(video_files)} drawn"]
+    if video_files:
         lines += [
-            f"watch one: {folder / films[0][1].relative_to(partial)}",
+            f"watch one: {folder / video_files[0][1].relative_to(partial)}",
             f"see three: {folder / 'contact_sheet.png'}",
         ]
     return [*lines, f"import it: vina run --corpus {folder}"]
@@ -57,7 +57,7 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
     concept_space, drawn = ConceptSpace(world), set(world.rendered)
     features = folder / "features" / BACKBONE
     features.mkdir(parents=True)
-    films: list[tuple[Video, Path]] = []
+    video_files: list[tuple[Video, Path]] = []
     held_out: list[Video] = []
     with (
         _JsonFile(folder / "howto100m/sentencified_htm.json") as narrations,
@@ -75,14 +75,14 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
             htstep.add(video.video_id, _htstep_entry(video, world))
             if video.number in drawn:
                 on_progress(f"drawing video {video.video_id}")
-                films.append((video, _write_film(world, video, folder)))
+                video_files.append((video, _write_video(world, video, folder)))
             else:
                 narrations.add(video.video_id, _spoken(video))
             if video.split != "train":
                 held_out.append(video)
     _write_splits(world, folder)
     _write_benchmarks(world.articles, held_out, folder)
-    return films
+    return video_files
 
 
 def _write_benchmarks(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
@@ -236,7 +236,7 @@ def _write_grounding(articles: Sequence[Article], videos: Sequence[Video], folde
             file.add(article.task_id, entry)
 
 
-def _write_film(world: World, video: Video, folder: Path) -> Path:
+def _write_video(world: World, video: Video, folder: Path) -> Path:
     """The MP4 file, and its captions."""
     path = folder / f"videos/{video.video_id}.mp4"
     render(world, video, path)

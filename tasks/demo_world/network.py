@@ -1,9 +1,9 @@
-"""A small network that recognises the demo world's films: which action a second shows, and on which object.
+"""A small network that recognises the demo world's videos: which action a second shows, and on which object.
 
 What actions and objects look like does not depend on the world's seed, so one file of weights serves all worlds; it
 comes with the package, and `python -m tasks.demo_world.train_network` makes it anew. A second's vector is the concept
 that its probabilities lead one to expect, without the look and the noise that `Eye.watch` adds: cleaner than the
-vectors that models are trained on. It knows nothing but these films.
+vectors that models are trained on. It knows nothing but these videos.
 """
 
 from pathlib import Path
@@ -38,7 +38,7 @@ SCENES = (
       for thing in objects_of(theme, Knobs())),
     (PRESENTER, ""),
 )  # fmt: skip
-"""All that a film of any world can show."""
+"""All that a video of any world can show."""
 _ACTION_S = [ACTION_NAMES.index(action) for action, _ in SCENES]
 _OBJECT_S = [OBJECT_NAMES.index(thing) for _, thing in SCENES]
 
@@ -105,7 +105,7 @@ def as_frames(clips_BTHWC: Clips, device: str) -> Tensor:
 
 
 def scene_chances(guess: Guess) -> Tensor:
-    """B x S: how likely each scene is, action and object taken as independent among those that films can show."""
+    """B x S: how likely each scene is, action and object taken as independent among those that videos can show."""
     both_BS = guess.action_BA.log_softmax(1)[:, _ACTION_S] + guess.object_BO.log_softmax(1)[:, _OBJECT_S]
     return both_BS.softmax(1)
 

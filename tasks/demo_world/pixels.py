@@ -1,7 +1,7 @@
 """Draws a video's script as an MP4 file: H.264, 224 x 168 pixels, 12 frames a second, no sound.
 
 What each action and object looks like is fixed; a video has a look of its own: light, colours, place, camera, grain.
-One loop of a scene's motion is drawn and then repeated, which keeps a minute of film to a few seconds of work.
+One loop of a scene's motion is drawn and then repeated, which keeps a minute of video to a few seconds of work.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ WIDTH, HEIGHT, FPS = 224, 168, 12
 _ZOOM, _MARGIN = 2, 10
 _CANVAS = (_ZOOM * (WIDTH + 2 * _MARGIN), _ZOOM * (HEIGHT + 2 * _MARGIN))
 _UNIT = 40 * _ZOOM
-"""Half an object in pixels of the canvas: an object is about as high as half the film."""
+"""Half an object in pixels of the canvas: an object is about as high as half the video."""
 _PRESENTER_FRAMES = 24
 _FAIR, _DARK = (240, 196, 165), (110, 70, 48)
 Frame = npt.NDArray[np.uint8]
@@ -41,13 +41,13 @@ class Look:
     """Factors of red, green and blue: brightness and tint together."""
     view: View
     drift: tuple[float, float]
-    """How far the camera wanders to each side, in pixels of the film."""
+    """How far the camera wanders to each side, in pixels of the video."""
     drift_s: tuple[float, float]
     grain: float
 
 
 def render(world: World, video: Video, path: Path) -> None:
-    """Write the video's film. The file appears under its name when it is whole."""
+    """Write the video's video. The file appears under its name when it is whole."""
     partial = path.with_name(f".{path.name}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -58,7 +58,7 @@ def render(world: World, video: Video, path: Path) -> None:
 
 
 def draw_frames(world: World, video: Video) -> Iterator[Frame]:
-    """The film frame by frame. A frame shows the scene at its middle, as a second of the features does."""
+    """The video frame by frame. A frame shows the scene at its middle, as a second of the features does."""
     count = round(video.duration_s * FPS)
     if not video.scenes or count < 1:
         raise ValueError(
@@ -77,8 +77,8 @@ def draw_frames(world: World, video: Video) -> Iterator[Frame]:
         loop = draw_moments(scene, look, range(min(frames_of_loop(scene), len(frames))))
         for frame in frames:
             y, x = rng.integers(HEIGHT), rng.integers(WIDTH)
-            film = through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
-            grainy = np.asarray(film, dtype=np.int16) + noise[y : y + HEIGHT, x : x + WIDTH]
+            video_file = through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
+            grainy = np.asarray(video_file, dtype=np.int16) + noise[y : y + HEIGHT, x : x + WIDTH]
             yield grainy.clip(0, 255).astype(np.uint8)
 
 
@@ -149,7 +149,7 @@ def _draw_room(look: Look) -> Image.Image:
 
 
 def through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
-    """A frame of the film, without grain: what the camera sees of a canvas at a time."""
+    """A frame of the video, without grain: what the camera sees of a canvas at a time."""
     left, top = (
         _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / period))
         for far, period in zip(look.drift, look.drift_s, strict=True)

@@ -1,4 +1,4 @@
-"""Makes network.pt anew: draws seconds of films, and trains the network that recognises them.
+"""Makes network.pt anew: draws seconds of videos, and trains the network that recognises them.
 
 `python -m tasks.demo_world.train_network OUTPUT` takes a quarter of an hour on one core, a third of it to draw. Looks
 come from video numbers that no world reaches. Only the frames that the network looks at are drawn, half of them damaged
@@ -37,7 +37,7 @@ from tasks.demo_world.script import PRESENTER, Scene, Video, World
 WIDE = SIDE + 8
 """Drawn frames are a little wider than the network's, so that they can be shifted."""
 SHOWN = (0, 2, 5, 7, 9, 11)
-"""The frames of a second of film that the network looks at, as the decoder takes 16 from 12."""
+"""The frames of a second of video that the network looks at, as the decoder takes 16 from 12."""
 FIRST_NUMBER = 100_000_000
 STRENGTHS = (0.2, 0.5, 0.5, 0.65, 0.8)
 PRESENTERS = 0.03
@@ -53,7 +53,7 @@ class Drawn(NamedTuple):
 
 
 def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambda text: None) -> Drawn:
-    """Seconds of films, each of another look; all scenes in turn, in random order."""
+    """Seconds of videos, each of another look; all scenes in turn, in random order."""
     rng = np.random.default_rng(seed)
     worlds = [World(Knobs(look_strength=strength, num_tasks=1), seed) for strength in STRENGTHS]
     order = rng.permutation(len(SCENES) - 1)
@@ -78,17 +78,22 @@ def _draw_clip(rng: np.random.Generator, world: World, number: int, action: str,
     begin, start_s = int(rng.integers(24)), rng.uniform(0, 60)
     canvases = draw_moments(scene, look, [(begin + frame) % frames_of_loop(scene) for frame in SHOWN])
     edge = (WIDTH - HEIGHT * WIDE / SIDE) / 2
-    films = [through_camera(canvas, look, start_s + frame / FPS) for canvas, frame in zip(canvases, SHOWN, strict=True)]
+    video_files = [
+        through_camera(canvas, look, start_s + frame / FPS) for canvas, frame in zip(canvases, SHOWN, strict=True)
+    ]
     if rng.random() < 0.5:
-        films = [_as_jpeg(film, int(rng.integers(30, 90))) for film in films]
-    small = [film.resize((WIDE, SIDE), Image.Resampling.BILINEAR, (edge, 0, WIDTH - edge, HEIGHT)) for film in films]
-    return np.stack([np.asarray(film) for film in small])
+        video_files = [_as_jpeg(video_file, int(rng.integers(30, 90))) for video_file in video_files]
+    small = [
+        video_file.resize((WIDE, SIDE), Image.Resampling.BILINEAR, (edge, 0, WIDTH - edge, HEIGHT))
+        for video_file in video_files
+    ]
+    return np.stack([np.asarray(video_file) for video_file in small])
 
 
-def _as_jpeg(film: Image.Image, quality: int) -> Image.Image:
-    """Coded and decoded again: the damage is like that of a film's coding."""
+def _as_jpeg(video_file: Image.Image, quality: int) -> Image.Image:
+    """Coded and decoded again: the damage is like that of a video's coding."""
     file = BytesIO()
-    film.save(file, "JPEG", quality=quality)
+    video_file.save(file, "JPEG", quality=quality)
     return Image.open(file)
 
 
@@ -149,7 +154,7 @@ def accuracy(model: DemoNetwork, drawn: Drawn) -> tuple[float, float]:
 
 def main() -> None:
     """Draw, train, say how good it is, write the file."""
-    parser = argparse.ArgumentParser(description="Make the weights of the network that recognises demo films.")
+    parser = argparse.ArgumentParser(description="Make the weights of the network that recognises demo videos.")
     parser.add_argument("output", type=Path, help="the file to write")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--clips", type=int, default=NUM_CLIPS, help="clips to draw")

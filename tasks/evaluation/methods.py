@@ -57,7 +57,7 @@ class Answer:
 class Method:
     """`training` and `name` are what tables call it; `version` changes with what it would answer."""
 
-    training: str
+    model_id: str
     name: str
     version: str
     corpus: Corpus
@@ -126,13 +126,13 @@ def shown_spans(store: Store, benchmark: str) -> dict[tuple[str, str | None, int
     for row in annotated.read().to_pylist():
         label = row["narration_row"] if row["step_id"] is None else row["step_id"]
         if label is not None:
-            spans = found.setdefault((row["video_id"], row["task_id"], int(label)), [])
+            spans = found.setdefault((row["video_id"], row["article_id"], int(label)), [])
             if row["alignable"]:
                 spans.append((row["start_s"], row["end_s"]))
     return found
 
 
-def trained(training: str, name: str, teacher: Teacher, corpus: Corpus, settings: TrainingSettings) -> Method:
+def trained(model_id: str, name: str, teacher: Teacher, corpus: Corpus, settings: TrainingSettings) -> Method:
     """A model that was trained. One that knows narrations is asked without them, and with them in several ways."""
     device = checked_device(settings.device)
 
@@ -147,7 +147,7 @@ def trained(training: str, name: str, teacher: Teacher, corpus: Corpus, settings
 
     can_hear = settings.narrations or not name.startswith("vina")
     return Method(
-        training, name, f"{training} {teacher.version}", corpus, answer, settings.seed, ("narrations",), can_hear
+        model_id, name, f"{model_id} {teacher.version}", corpus, answer, settings.seed, ("narrations",), can_hear
     )
 
 

@@ -98,7 +98,7 @@ def _add(
 ) -> None:
     nothing = [None] * len(labels)
     rows["video_id"] += [video] * len(labels)
-    rows["task_id"] += [task] * len(labels)
+    rows["article_id"] += [task] * len(labels)
     rows["label"] += labels
     rows["peak_s"] += peaks or nothing
     rows["start_s"] += starts or nothing
@@ -114,5 +114,5 @@ def as_in_files(rows: pa.Table, protocol: Protocol) -> pa.Table:
     if protocol.score is not None:
         columns[protocol.score] = rows["score"].cast(pa.float64())
     if protocol.task is not None:
-        columns[protocol.task] = pc.replace_substring_regex(rows["task_id"], "^[^/]*/", "")
+        columns[protocol.task] = pc.replace_substring_regex(rows["article_id"], "^[^/]*/", "")
     return pa.table({name: columns[name] for name in protocol.columns})

@@ -75,7 +75,7 @@ def calibrate(store: Store, method: Method, question: Question) -> dict[str, tup
     parts = _gather(method, _in_parts(asked, sorted(base)), annotated)
     found: dict[str, tuple[Presence, pa.Table]] = {}
     for way, judged in _gather(method, asked, annotated).items():
-        base_N = torch.tensor([(row["video_id"], row["task_id"]) in base for row in judged.rows], dtype=torch.bool)
+        base_N = torch.tensor([(row["video_id"], row["article_id"]) in base for row in judged.rows], dtype=torch.bool)
         learnt = judged.where(base_N) + parts[way]
         try:
             whole, first, second = (_fit(own) for own in (learnt, *(learnt.where(half) for half in _halves(learnt))))
@@ -160,7 +160,7 @@ def _gather(method: Method, question: Question, annotated: _Annotated) -> dict[s
                 evidence_SE = evidence_SE[: len(labels)]
                 rows = [
                     {
-                        "video_id": video, "task_id": article, "label": label, "peak": peak,
+                        "video_id": video, "article_id": article, "label": label, "peak": peak,
                         "split": annotated.splits[video, article],
                         "is_shown": bool(annotated.shown.get((video, article, label))),
                     }

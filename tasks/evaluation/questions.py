@@ -65,7 +65,7 @@ _NARRATIONS = f"""
     SELECT video_id AS article_id, text, narration_row AS label FROM annotations WHERE benchmark = '{NARRATIONS}'
     ORDER BY video_id, narration_row"""
 _ANNOTATED = """
-    SELECT DISTINCT video_id, task_id AS article_id FROM annotations
+    SELECT DISTINCT video_id, article_id FROM annotations
     WHERE benchmark = {} AND step_id IS NOT NULL AND split NOT IN """ + str(HELD_BACK)
 _PAIRS = {
     NARRATIONS: f"SELECT DISTINCT video_id, video_id AS article_id FROM annotations WHERE benchmark = '{NARRATIONS}' "
@@ -76,7 +76,7 @@ _PAIRS = {
     UNION
     SELECT v.video_id, a.article_id FROM videos v
     JOIN videos m ON m.video_id = v.video_id
-    JOIN (SELECT article_id, {TITLE_KEY} AS title FROM articles) t ON t.article_id = m.task_id
+    JOIN (SELECT article_id, {TITLE_KEY} AS title FROM articles) t ON t.article_id = m.article_id
     JOIN (SELECT article_id, {TITLE_KEY} AS title FROM articles WHERE source = 'htstep') a ON a.title = t.title
     WHERE v.source = 'htstep' AND v.split <> 'train'
       AND v.video_id NOT IN (SELECT video_id FROM annotations WHERE benchmark = 'htstep')

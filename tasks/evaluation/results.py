@@ -71,12 +71,12 @@ def read_results(store: Store, run_id: str | None = None) -> Results:
         rows = catalogue.query(f"""
             WITH chosen AS (SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
                             FROM metrics GROUP BY benchmark)
-            SELECT m.*, m.training = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training
-            FROM metrics m JOIN chosen USING (benchmark, split) ORDER BY m.training""").to_pylist()
+            SELECT m.*, m.model_id = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training
+            FROM metrics m JOIN chosen USING (benchmark, split) ORDER BY m.model_id""").to_pylist()
     mine = [
         row
         for row in rows
-        if row["needs_no_training"] or row["method"].startswith(trainings.get(row["training"], "\0"))
+        if row["needs_no_training"] or row["method"].startswith(trainings.get(row["model_id"], "\0"))
     ]
     _tell_apart(mine)
     ours: dict[Key, list[float]] = {}
@@ -111,10 +111,10 @@ def _tell_apart(rows: Sequence[dict[str, Any]]) -> None:
     models: dict[str, set[str]] = {}
     for row in rows:
         if row["needs_no_training"]:
-            models.setdefault(row["method"], set()).add(row["training"])
+            models.setdefault(row["method"], set()).add(row["model_id"])
     for row in rows:
         if len(models.get(row["method"], ())) > 1:
-            row["method"] += f" ({row['training']})"
+            row["method"] += f" ({row['model_id']})"
 
 
 def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
@@ -135,7 +135,7 @@ def student_of(store: Store, run: str) -> str:
 def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
     """The student of a run of these settings: the one it had, or would have now."""
     if recorded := _recorded(store, run_id):
-        return str(recorded["training"])
+        return str(recorded["model_id"])
     return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
 
 
@@ -149,7 +149,7 @@ def _runs(store: Store, which: str) -> list[tuple[str, TrainingSettings]]:
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"SELECT run_id, configuration FROM runs WHERE {which} ORDER BY started_at DESC")
     found = [(row["run_id"], json.loads(row["configuration"]).get("training")) for row in rows.to_pylist()]
-    return [(run_id, TrainingSettings(**training)) for run_id, training in found if training]
+    return [(run_id, TrainingSettings(**model_id)) for run_id, model_id in found if model_id]
 
 
 def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
@@ -169,11 +169,11 @@ def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = 
             if positions == settings.tan_text_positions:
                 names[student] = "vina"
     recorded = _recorded(store, run_id) if run_id else None
-    if recorded and recorded["training"] not in names:
+    if recorded and recorded["model_id"] not in names:
         for name in name_trainings(settings, corpus):
             del names[name]
         tan = "tan-pe-lc" if settings.tan_text_positions else "tan-lc"
-        names |= {recorded["tan"]: tan, recorded["training"]: "vina"}
+        names |= {recorded["tan"]: tan, recorded["model_id"]: "vina"}
     return names
 
 
@@ -199,7 +199,7 @@ def _missing(store: Store, rows: Sequence[dict[str, Any]], run: tuple[str, Train
             count = f"{videos[benchmark]:,} annotated videos"
             yield f"{benchmark}: nothing is measured on its {count}: they need features, and the stage `evaluation`"
     known = {row["method"] for row in rows}
-    for model in sorted({row["training"] for row in rows if row["method"].startswith(SENTENCES)}):
+    for model in sorted({row["model_id"] for row in rows if row["method"].startswith(SENTENCES)}):
         if not model.startswith(MPNET.rpartition("/")[2]):
             yield f"{SENTENCES}: by {model}, which takes MPNet's place: not the paper's number"
     if run is None:

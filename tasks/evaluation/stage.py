@@ -74,9 +74,9 @@ def dependencies(job: Job) -> Dependencies:
         dependencies.inputs[stage] = done.path if done else ""
     backbones = {shard.constants["backbone"] for shard in store.table("features").snapshot().shards}
     texts = store.table("sentence_embeddings").snapshot().shards
-    own = [shard.path for shard in texts if str(shard.constants["model"]).partition("@")[0] in backbones]
+    own = [shard.path for shard in texts if str(shard.constants["encoder"]).partition("@")[0] in backbones]
     dependencies.inputs["texts in the space of features"] = fingerprint_of({"shards": own}, {}, "")
-    settings = dependencies.settings | {"sentence model": job.pairing.model}
+    settings = dependencies.settings | {"encoder": job.pairing.encoder}
     return replace(
         dependencies, settings=settings, inputs=dependencies.inputs | versions(store, "articles", "features")
     )
@@ -113,9 +113,9 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
         except NothingToTrain:
             return
         corpus = work.corpus
-        for training, name, model in work.trained():
+        for model_id, name, model in work.trained():
             if name != "vina" or settings is job.training:
-                yield trained(training, name, model, work.corpus, settings)
+                yield trained(model_id, name, model, work.corpus, settings)
 
 
 class Evaluation:
@@ -133,7 +133,7 @@ class Evaluation:
         return sum(self._measure(method, benchmark) for benchmark in able)
 
     def _measure(self, method: Method, benchmark: str) -> bool:
-        table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": benchmark}
+        table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark}
         version = self._version(benchmark)
         fingerprint = self._fingerprint(method, version)
         if table.has(partition, method.name, fingerprint) and not self.force:
@@ -144,7 +144,7 @@ class Evaluation:
         LOG.info("%s: %d videos of %s", method.name, len({video for video, _ in question.pairs}), benchmark)
         rows: list[dict[str, Any]] = []
         for (protocol, way), found in predict(method, question).items():
-            place = {"training": method.training, "protocol": protocol.name, "method": method.name + way}
+            place = {"model_id": method.model_id, "protocol": protocol.name, "method": method.name + way}
             self.store.table("predictions").commit(
                 found, place, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
@@ -160,13 +160,13 @@ class Evaluation:
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
         """A student's answer to whether a step is shown at all; then the model's file is complete."""
-        table, partition = self.store.table("metrics"), {"training": method.training, "benchmark": presence.BENCHMARK}
+        table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": presence.BENCHMARK}
         version = self._version(presence.BENCHMARK)
         fingerprint = fingerprint_of(
             {"presence": presence.VERSION}, {"method": self._fingerprint(method, version)}, CODE_VERSION
         )
         name = f"{method.name}, presence"
-        if table.has(partition, name, fingerprint) and is_calibrated(self.store, method.training) and not self.force:
+        if table.has(partition, name, fingerprint) and is_calibrated(self.store, method.model_id) and not self.force:
             return
         found = {}
         if presence.BENCHMARK in self.benchmarks:
@@ -177,13 +177,13 @@ class Evaluation:
         }
         rows: list[dict[str, Any]] = []
         for way, (_, judged) in found.items():
-            place = {"training": method.training, "method": method.name + way}
+            place = {"model_id": method.model_id, "method": method.name + way}
             told = {"fingerprint": fingerprint, "run_id": self.run_id, "force": self.force}
             self.store.table("presences").commit(judged, place, "all", **told)
             rows += presence.measured(judged, method.name + way, method.seed, missing)
         weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
         tan = next(iter(name_trainings(settings, method.corpus)))
-        write_model(self.store, self.run_id, method.training, tan, settings, weights)
+        write_model(self.store, self.run_id, method.model_id, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
             table.commit(numbers, partition, name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)

@@ -35,7 +35,7 @@ _COUNTS = """
            count(DISTINCT (s.article_id, s.step_id)) FILTER (s.step_id = a.step_id) AS annotated_steps,
            count(*) FILTER (s.step_id = a.step_id) AS segments
     FROM annotated_videos v JOIN steps s USING (article_id)
-    JOIN annotations a ON (a.benchmark, a.video_id, a.task_id) = (v.benchmark, v.video_id, v.article_id)
+    JOIN annotations a ON (a.benchmark, a.video_id, a.article_id) = (v.benchmark, v.video_id, v.article_id)
     WHERE v.benchmark = {benchmark} GROUP BY GROUPING SETS (v.split, ()) ORDER BY grouping(v.split), v.split"""
 _NARRATION_COUNTS = """
     SELECT coalesce(split, 'all') AS split, count(DISTINCT video_id) AS videos, count(*) AS narrations,

@@ -17,7 +17,7 @@ from storage.vectors import Floats, decode
 from tasks.evaluation.methods import Answer, Method, asr_times
 from tasks.evaluation.questions import Question
 from tasks.evaluation.truth import HELD_BACK
-from tasks.pairing.encoders import find_model, load_model, name_model
+from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
 from tasks.training.corpus import Corpus
@@ -34,12 +34,12 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
     if not store.table("narrations").snapshot().num_rows:
         return None
     try:
-        folder = find_model(settings.model)
+        folder = find_encoder(settings.encoder)
     except ValueError as error:
         LOG.warning("no sentence model: the steps are not compared with narrations (%s)", error)
         return None
-    model = name_model(settings.model, folder)
-    load = cache(partial(load_model, folder, settings.batch_size, settings.device))  # if there is anything to embed
+    encoder = name_encoder(settings.encoder, folder)
+    load = cache(partial(load_encoder, folder, settings.batch_size, settings.device))  # if there is anything to embed
 
     def answer(question: Question) -> Iterator[Answer]:
         if not question.has_narrations:
@@ -47,8 +47,8 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
         texts = f"""SELECT headline AS text FROM steps WHERE source = {quoted(question.benchmark)}
             UNION ALL SELECT n.text FROM narrations n SEMI JOIN annotations a
             ON a.video_id = n.video_id AND a.benchmark = {quoted(question.benchmark)} AND a.split NOT IN {HELD_BACK}"""
-        embed_texts(store, run_id, model, lambda new: load()(new), texts, settings.texts_per_shard)
-        vectors = read_embeddings(store, model, texts)
+        embed_texts(store, run_id, encoder, lambda new: load()(new), texts, settings.texts_per_shard)
+        vectors = read_embeddings(store, encoder, texts)
         for own, lengths, _ in question.batches():
             videos = [video for video, _ in own]
             said = [_stacked(vectors, question.corpus.narrations(video).texts) for video in videos]
@@ -63,36 +63,38 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
             found_BST = by_way_of_narrations(sn_BSN, said_BNT, mask_of(counts_B, num_narrations))
             yield Answer.plain(own, found_BST, lengths, question)
 
-    return Method(model, SENTENCES, model, corpus, answer, reads=("narrations",), knows_narrations=False)
+    return Method(encoder, SENTENCES, encoder, corpus, answer, reads=("narrations",), knows_narrations=False)
 
 
 def zero_shot(store: Store) -> Iterator[Method]:
     """Every backbone whose texts are embedded under the same name: MIL-NCE's joint space, CLIP, InternVideo, ..."""
     backbones = _partitions(store, "features", "backbone")
-    for model in _partitions(store, "sentence_embeddings", "model"):
-        backbone = model.partition("@")[0]
+    for encoder in _partitions(store, "sentence_embeddings", "encoder"):
+        backbone = encoder.partition("@")[0]
         if backbone not in backbones:
             continue
         widths = [
             store.table(table).snapshot().where(**place).vector_width()
-            for table, place in (("features", {"backbone": backbone}), ("sentence_embeddings", {"model": model}))
+            for table, place in (("features", {"backbone": backbone}), ("sentence_embeddings", {"encoder": encoder}))
         ]
         if widths[0] == widths[1]:
-            yield _zero_shot(store, model, Corpus(store, backbone, "metadata"))
+            yield _zero_shot(store, encoder, Corpus(store, backbone, "metadata"))
         else:
-            LOG.warning("%s: features of %s numbers and texts of %s: not compared", model, *widths)
+            LOG.warning("%s: features of %s numbers and texts of %s: not compared", encoder, *widths)
 
 
-def _zero_shot(store: Store, model: str, corpus: Corpus) -> Method:
+def _zero_shot(store: Store, encoder: str, corpus: Corpus) -> Method:
     is_cosine = corpus.backbone != BY_DOT_PRODUCT
 
     def answer(question: Question) -> Iterator[Answer]:
         asked = "annotations WHERE benchmark" if question.is_about_narrations else "steps WHERE source"
         column = "text" if question.is_about_narrations else "headline AS text"
-        vectors = read_embeddings(store, model, f"SELECT {column} FROM {asked} = {quoted(question.benchmark)}")
+        vectors = read_embeddings(store, encoder, f"SELECT {column} FROM {asked} = {quoted(question.benchmark)}")
         wanted = {text for _, article in question.pairs for text in question.corpus.steps[article]}
         if lost := len(wanted - vectors.keys()):
-            LOG.warning("%s: %s of %s texts of %s have no vector: missed", model, lost, len(wanted), question.benchmark)
+            LOG.warning(
+                "%s: %s of %s texts of %s have no vector: missed", encoder, lost, len(wanted), question.benchmark
+            )
         if not vectors:
             return
         for own, lengths, counts in question.batches():
@@ -108,15 +110,15 @@ def _zero_shot(store: Store, model: str, corpus: Corpus) -> Method:
                 found_BST[row, : counts[row], : lengths[row]] = texts_SD @ seconds_TD.T
             yield Answer.plain(own, found_BST, lengths, question, known_BS)
 
-    texts = store.table("sentence_embeddings").snapshot().where(model=model).content_version
-    return Method(model, f"{corpus.backbone} zero-shot", texts, corpus, answer)
+    texts = store.table("sentence_embeddings").snapshot().where(encoder=encoder).content_version
+    return Method(encoder, f"{corpus.backbone} zero-shot", texts, corpus, answer)
 
 
-def read_embeddings(store: Store, model: str, texts_sql: str) -> Mapping[str, Floats]:
+def read_embeddings(store: Store, encoder: str, texts_sql: str) -> Mapping[str, Floats]:
     """The vectors of the texts that a query gives; those that have none are left out."""
     with Catalogue(store) as catalogue:
         wanted = catalogue.query(f"SELECT DISTINCT text FROM ({texts_sql})")["text"]
-    snapshot = store.table("sentence_embeddings").snapshot().where(model=model)
+    snapshot = store.table("sentence_embeddings").snapshot().where(encoder=encoder)
     if not snapshot.shards:
         return {}
     rows = snapshot.read(["text", "vector"], where=pc.field("text").isin(wanted.combine_chunks()))

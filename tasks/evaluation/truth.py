@@ -98,7 +98,7 @@ def read_truth(store: Store, benchmark: str, split: str) -> Truth:
         wanted = pc.and_(wanted, pc.equal(rows["split"], split))
     label = rows["narration_row"] if benchmark == "htm-align" else rows["step_id"]
     rows = rows.append_column("label", label.cast(pa.int64())).filter(pc.and_(wanted, label.is_valid()))
-    tasks = pc.fill_null(rows["task_id"], "")
+    tasks = pc.fill_null(rows["article_id"], "")
     names = rows["video_id"]
     if benchmark in OF_TASKS:
         names = pc.binary_join_element_wise(names, tasks, "\x1f")
@@ -141,4 +141,4 @@ def _rows(store: Store, table: str, source: str, *columns: str) -> list[dict[str
     return list(snapshot.read(columns).to_pylist()) if snapshot.shards else []
 
 
-_COLUMNS = ("video_id", "task_id", "step_id", "narration_row", "start_s", "end_s", "alignable", "split")
+_COLUMNS = ("video_id", "article_id", "step_id", "narration_row", "start_s", "end_s", "alignable", "split")

@@ -121,7 +121,7 @@ def _with_end(decoded: Iterator[av.VideoFrame]) -> Iterator[tuple[av.VideoFrame,
 
 
 def _last_ticks(video: VideoFile, last: av.VideoFrame) -> int:
-    """How long the last frame is shown: as long as it says, but not beyond the film's end, or else the mean.
+    """How long the last frame is shown: as long as it says, but not beyond the video's end, or else the mean.
 
     Files are in the order of decoding, and so what a frame says of itself may be meant for another.
     """

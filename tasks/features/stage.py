@@ -42,7 +42,7 @@ NOT_FINGERPRINTED = ("batch_size", "videos_per_shard", "device", "retry_rejected
 LOG = logging.getLogger("vina.features")
 
 
-class Film(NamedTuple):
+class VideoFile(NamedTuple):
     """A video that has a file."""
 
     video_id: str
@@ -54,17 +54,17 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     """Features for every video file that has none; returns what was done."""
     settings, store = job.features, Store(job.store)
     recipe = Recipe.of(settings)
-    films = list_films(store)
+    video_files = list_video_files(store)
     projected = project_features(store, job.run_id, recipe, settings) if settings.joint else 0
     done = made_before(store, recipe)
     given_up = set() if settings.retry_rejected else rejects.given_up(store, recipe.backbone.name)
-    shards = plan(films, done | given_up, settings.videos_per_shard)
+    shards = plan(video_files, done | given_up, settings.videos_per_shard)
     if shards or settings.weights:
         recipe.check(store)
     run_parts(job, make_shards, [{"shards": part} for part in cut(shards, MOST_PARTS)])
-    tried = {film.video_id for shard in shards for film in shard}
-    holding = films.keys() - (made_before(store, recipe) if shards else done)
-    names = {_shard_name([film.video_id for film in shard]) for shard in shards}
+    tried = {video_file.video_id for shard in shards for video_file in shard}
+    holding = video_files.keys() - (made_before(store, recipe) if shards else done)
+    names = {_shard_name([video_file.video_id for video_file in shard]) for shard in shards}
     rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, names)
     rejected = len(tried & holding)
     report = f"{len(tried) - rejected:,} of {len(tried):,} videos have features now ({rejected:,} rejected)"
@@ -77,7 +77,7 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
 
 def make_shards(job: Job, part: Part) -> None:
     """The features of some shards of videos."""
-    shards = [[Film(*film) for film in shard] for shard in part["shards"]]
+    shards = [[VideoFile(*video_file) for video_file in shard] for shard in part["shards"]]
     recipe = Recipe.of(job.features)
     maker = ShardMaker(Store(job.store), job.run_id, job.features, recipe, Progress(*_extent(shards)))
     run = load_network(recipe, job.features)
@@ -114,10 +114,10 @@ def reset(job: Job) -> None:
 FEATURES = Stage("features", make_features, dependencies, reset, CODE_VERSION)
 
 
-def list_films(store: Store) -> dict[str, Film]:
+def list_video_files(store: Store) -> dict[str, VideoFile]:
     """The videos that have files, by id."""
-    listed = store.table("videos").snapshot().read(Film._fields, where=pc.field("uri").is_valid())
-    return {row["video_id"]: Film(**row) for row in reversed(listed.to_pylist())}
+    listed = store.table("videos").snapshot().read(VideoFile._fields, where=pc.field("uri").is_valid())
+    return {row["video_id"]: VideoFile(**row) for row in reversed(listed.to_pylist())}
 
 
 def made_before(store: Store, recipe: Recipe) -> set[str]:
@@ -126,15 +126,15 @@ def made_before(store: Store, recipe: Recipe) -> set[str]:
     return set.intersection(*(snapshot.where(backbone=name).distinct("video_id") for name in recipe.layers))
 
 
-def plan(films: Mapping[str, Film], done: Collection[str], videos_per_shard: int) -> list[list[Film]]:
+def plan(video_files: Mapping[str, VideoFile], done: Collection[str], videos_per_shard: int) -> list[list[VideoFile]]:
     """The shards that are to be made."""
-    todo = [films[video_id] for video_id in sorted(films.keys() - done)]
+    todo = [video_files[video_id] for video_id in sorted(video_files.keys() - done)]
     return [todo[begin : begin + videos_per_shard] for begin in range(0, len(todo), videos_per_shard)]
 
 
-def _extent(shards: Sequence[Sequence[Film]]) -> tuple[int, float]:
+def _extent(shards: Sequence[Sequence[VideoFile]]) -> tuple[int, float]:
     """How many videos, and how long they are; one that does not say is taken for as long as the mean of the others."""
-    lengths = [film.duration_s for shard in shards for film in shard]
+    lengths = [video_file.duration_s for shard in shards for video_file in shard]
     known = [length for length in lengths if length]
     return len(lengths), sum(known) * len(lengths) / max(len(known), 1)
 
@@ -162,31 +162,34 @@ class ShardMaker:
     recipe: Recipe
     progress: Progress
 
-    def is_made(self, films: Sequence[Film]) -> bool:
+    def is_made(self, video_files: Sequence[VideoFile]) -> bool:
         """Whether this run has made it already, and was then interrupted, or lost."""
-        name, table = _shard_name([film.video_id for film in films]), self.store.table("features").snapshot()
+        name, table = (
+            _shard_name([video_file.video_id for video_file in video_files]),
+            self.store.table("features").snapshot(),
+        )
         own = rejects.written(self.store, self.recipe.backbone.name, name)
         if own is not None and own.written_by == self.run_id:
             return True
         return all(table.find({"backbone": partition}, name) for partition in self.recipe.layers)
 
-    def make(self, films: Sequence[Film], run: Run) -> None:
+    def make(self, video_files: Sequence[VideoFile], run: Run) -> None:
         """The features of some videos, one commit for each layer; those that cannot be decoded become rejects."""
         found: list[Extracted] = []
         bad: list[dict[str, Any]] = []
         with tempfile.TemporaryDirectory() as folder:
-            copies = dict(_copies(films, Path(folder)))
-            local = _fetched(films, copies)
+            copies = dict(_copies(video_files, Path(folder)))
+            local = _fetched(video_files, copies)
             for done in extract(local, run, self.settings.batch_size, self.recipe.frames, self.progress.add_seconds):
                 self.progress.add_video(is_rejected=done.outputs is None)
                 if done.outputs is None:
-                    bad.append(_reject(done, films, copies))
+                    bad.append(_reject(done, video_files, copies))
                 else:
                     found.append(done)
         for number, (partition, layer) in enumerate(self.recipe.layers.items()):
             vectors = {done.video_id: done.outputs[number] for done in found if done.outputs is not None}
             self._commit(partition, layer, {name: array for name, array in vectors.items() if array is not None})
-        name = _shard_name([film.video_id for film in films])
+        name = _shard_name([video_file.video_id for video_file in video_files])
         rejects.write(self.store, self.run_id, self.recipe.backbone.name, name, bad)
 
     def _commit(self, partition: str, layer: Layer, vectors: Mapping[str, Floats]) -> None:
@@ -211,30 +214,30 @@ def _shard_name(video_ids: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(video_ids).encode()).hexdigest()[:16]
 
 
-def _copies(films: Sequence[Film], folder: Path) -> Iterator[tuple[str, Path]]:
+def _copies(video_files: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, Path]]:
     """Where objects on S3 are copied to while they are read."""
-    for number, film in enumerate(films):
-        if film.uri.startswith("s3://"):
-            yield film.video_id, folder / f"{number}{Path(film.uri).suffix}"
+    for number, video_file in enumerate(video_files):
+        if video_file.uri.startswith("s3://"):
+            yield video_file.video_id, folder / f"{number}{Path(video_file.uri).suffix}"
 
 
-def _fetched(films: Sequence[Film], copies: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+def _fetched(video_files: Sequence[VideoFile], copies: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Where to read each video: files and web addresses as they are, objects on S3 from a copy, one at a time."""
-    for film in films:
-        copy = copies.get(film.video_id)
+    for video_file in video_files:
+        copy = copies.get(video_file.video_id)
         if copy is None:
-            yield film.video_id, film.uri
+            yield video_file.video_id, video_file.uri
             continue
         try:
-            fetch(film.uri, copy)
+            fetch(video_file.uri, copy)
         except MissingFileError as error:  # what is not there is decoded as such, and rejected
             LOG.warning("%s", error)
-        yield film.video_id, str(copy)
+        yield video_file.video_id, str(copy)
         copy.unlink(missing_ok=True)
 
 
-def _reject(done: Extracted, films: Sequence[Film], copies: Mapping[str, Path]) -> dict[str, Any]:
+def _reject(done: Extracted, video_files: Sequence[VideoFile], copies: Mapping[str, Path]) -> dict[str, Any]:
     reason = done.problem.reason if done.problem else "no frames"
-    uri = next(film.uri for film in films if film.video_id == done.video_id)
+    uri = next(video_file.uri for video_file in video_files if video_file.video_id == done.video_id)
     detail = str(done.problem).replace(str(copies.get(done.video_id, uri)), uri)
     return {"item": done.video_id, "reason": reason, "detail": detail, "file": uri, "line": None}

@@ -1,4 +1,4 @@
-"""Opening a video file: which of its streams is the film, on which clock, and how long it claims to be.
+"""Opening a video file: which of its streams is the video, on which clock, and how long it claims to be.
 
 Times count from the container's own start, as players and captions do: where the picture begins after the sound, it
 begins late.
@@ -16,7 +16,7 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif"
-"""Those that hold a film. Play lists do not: they would make a text file read other files."""
+"""Those that hold a video. Play lists do not: they would make a text file read other files."""
 _DURATION_TAG = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
@@ -30,7 +30,7 @@ class BadVideo(ValueError):
 
 @dataclass(frozen=True)
 class VideoFile:
-    """An open file and the film in it."""
+    """An open file and the video in it."""
 
     container: InputContainer
     stream: VideoStream
@@ -51,7 +51,7 @@ class VideoFile:
 
     @property
     def claimed_s(self) -> float | None:
-        """When the film ends, by its own stream's header; None if that says nothing."""
+        """When the video ends, by its own stream's header; None if that says nothing."""
         begin_s = ((self.stream.start_time or 0) - self.first_tick) * self.time_base
         if self.stream.duration:
             return float(begin_s + self.stream.duration * self.time_base)
@@ -68,10 +68,12 @@ class VideoFile:
 
 @contextmanager
 def open_video(address: str) -> Iterator[VideoFile]:
-    """A file or URL; a BadVideo if there is no film in it. Cover pictures are none."""
+    """A file or URL; a BadVideo if there is no video in it. Cover pictures are none."""
     with av.open(address, options={"format_whitelist": CONTAINERS}) as container:
-        films = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
-        if not films:
+        video_files = [
+            stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic
+        ]
+        if not video_files:
             raise BadVideo("no video in the file", f"{address} has no video stream")
         best = container.streams.best("video")
-        yield VideoFile(container, best if isinstance(best, VideoStream) and best in films else films[0])
+        yield VideoFile(container, best if isinstance(best, VideoStream) and best in video_files else video_files[0])

@@ -1,7 +1,7 @@
 """Whether the end of a video file is missing, by the sizes that MP4, Matroska and AVI files state of their parts.
 
 A header's duration does not tell: fragmented MP4 has none, AVI's is guessed anew from what is there, and one that is
-nearly right is no proof. Transport streams, GIF and Ogg state no sizes: cut short, they are shorter films.
+nearly right is no proof. Transport streams, GIF and Ogg state no sizes: cut short, they are shorter videos.
 """
 
 import struct

@@ -69,4 +69,4 @@ def load_model(checkpoint: str | None, store: Store | None, device: str) -> Grou
     if store is None:
         said = f"no file {checkpoint}" if checkpoint else "no checkpoint"
         raise ValueError(f"there is {said}, and no store to take a model from: name --checkpoint FILE, or --store")
-    return read_model(store, find_model(store, checkpoint)["training"], device)
+    return read_model(store, find_model(store, checkpoint)["model_id"], device)

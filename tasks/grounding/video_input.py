@@ -40,7 +40,7 @@ class VideoInput:
     name: str
     video_id: str | None
     """Where it is the store's."""
-    film: str | None
+    video_file: str | None
     """Where its file is, if there is one: a path or s3://..."""
     features_TV: npt.NDArray[np.floating]
     narrations: list[Sentence]
@@ -53,7 +53,7 @@ def look_at(
     said = read_narrations(narrations) if narrations else None
     if video.startswith("s3://") or Path(video).exists() or Path(video).suffix.lower() in MEDIA:
         with tempfile.TemporaryDirectory() as folder:
-            vectors = features_of(local_film(video, Path(folder)), model, store, weights, device)
+            vectors = features_of(local_video(video, Path(folder)), model, store, weights, device)
         video_id = _id_of(store, video) if store else None
         if said is None and store is not None and video_id is not None:
             said = said_in(store, video_id)
@@ -68,15 +68,15 @@ def look_at(
         raise ValueError(f"video {video!r} has no features of {model.backbone}, and no file to make them from")
     else:
         with tempfile.TemporaryDirectory() as folder:
-            vectors = features_of(local_film(known["uri"], Path(folder)), model, store, weights, device)
+            vectors = features_of(local_video(known["uri"], Path(folder)), model, store, weights, device)
     return VideoInput(video, video, known["uri"], vectors, said_in(store, video) if said is None else said)
 
 
-def local_film(uri: str, folder: Path) -> Path:
-    """A film's file; an object on S3 is copied into the folder."""
+def local_video(uri: str, folder: Path) -> Path:
+    """A video's file; an object on S3 is copied into the folder."""
     if not uri.startswith("s3://"):
         return Path(uri)
-    copy = folder / f"film{Path(uri).suffix}"
+    copy = folder / f"video{Path(uri).suffix}"
     try:
         fetch(uri, copy)
     except MissingFileError as error:
@@ -104,9 +104,9 @@ def features_of(
         )
     progress = Progress(1, expected_s or 0.0)
     say(LOG, 0.0, f"{path.name}: {model.backbone} features of {expected_s or 0:.0f} s of video")
-    films = [(path.stem, str(path))]
+    video_files = [(path.stem, str(path))]
     network = load_network(recipe, settings)
-    (done,) = extract(films, network, settings.batch_size, recipe.frames, progress.add_seconds)
+    (done,) = extract(video_files, network, settings.batch_size, recipe.frames, progress.add_seconds)
     if done.outputs is None:
         raise ValueError(f"{path} cannot be used: {done.problem or 'it has no frames'}")
     return done.outputs.main
@@ -150,16 +150,16 @@ def _known_weights(store: Store | None, sha256: str) -> str | None:
     return next((path for path in paths if content_of(path) == sha256), None)
 
 
-def _id_of(store: Store, film: str) -> str | None:
-    """The id of an imported film, by its file."""
-    uri = film if film.startswith("s3://") else str(Path(film).resolve())
+def _id_of(store: Store, video_file: str) -> str | None:
+    """The id of an imported video, by its file."""
+    uri = video_file if video_file.startswith("s3://") else str(Path(video_file).resolve())
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(uri)} LIMIT 1")
     return next(iter(rows["video_id"].to_pylist()), None)
 
 
 def known_video(store: Store, video_id: str) -> Mapping[str, Any]:
-    """A video's id and where its film is, if it has one; a ValueError if the store has never heard of it."""
+    """A video's id and where its video is, if it has one; a ValueError if the store has never heard of it."""
     with Catalogue(store) as catalogue:
         rows = (
             catalogue.query(f"""

@@ -48,8 +48,8 @@ def import_crosstask(files: Files, session: ImportSession) -> None:
 
 def _read_validation_list(files: Files, session: ImportSession) -> SplitOf:
     """Which split a video of a task belongs to, by this import's list or that of an earlier one."""
-    stored = session.stored_rows("videos", SOURCE, "video_id", "task_id", "split")
-    validation = {(row["video_id"], row["task_id"]) for row in stored if row["split"] == "validation"}
+    stored = session.stored_rows("videos", SOURCE, "video_id", "article_id", "split")
+    validation = {(row["video_id"], row["article_id"]) for row in stored if row["split"] == "validation"}
     for path in files.named("videos_val.csv"):
         with session.file(path):
             listed = {(video_id, task) for _, video_id, task in _read_video_list(path, session)}
@@ -112,7 +112,7 @@ def _keep_videos(
             detail = f"{task} is in no tasks file"
             session.rows_of("videos").reject(video_id, "unknown task", detail, path, line)
         elif session.new("videos", PARTITION, (video_id, task), path, line):
-            video = {"video_id": video_id, "task_id": task, "split": split_of(video_id, task)}
+            video = {"video_id": video_id, "article_id": task, "split": split_of(video_id, task)}
             session.keep("videos", PARTITION, [video | {"duration_s": durations.get(video_id)}])
 
 

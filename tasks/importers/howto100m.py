@@ -55,7 +55,7 @@ def _read_videos(path: Path, session: ImportSession) -> None:
         elif rank and whole_number(rank) is None:
             rejects.reject(video_id, "rank is not a number", rank, path, line)
         elif session.new("videos", PARTITION, (video_id, article_id(SOURCE, task)), path, line):
-            video = {"video_id": video_id, "task_id": article_id(SOURCE, task), "rank": whole_number(rank)}
+            video = {"video_id": video_id, "article_id": article_id(SOURCE, task), "rank": whole_number(rank)}
             categories = {name: clean(row[name]) or None for name in ("category_1", "category_2")}
             session.keep("videos", PARTITION, [video | categories])
 

@@ -34,20 +34,20 @@ def _read_video(entry: Entry, path: Path, session: ImportSession) -> None:
     if admission is Admission.REFUSED:
         return
     rows = []
-    for place, piece in enumerate(entry.value):
-        row = _row(entry.key, place, piece)
+    for place, narration in enumerate(entry.value):
+        row = _row(entry.key, place, narration)
         if isinstance(row, str):
-            session.reject(entry.key, row, f"narration {place}: {piece}"[:500], path, entry.line)
+            session.reject(entry.key, row, f"narration {place}: {narration}"[:500], path, entry.line)
         else:
             rows.append(row)
     session.keep_or_count(admission, "annotations", PARTITION, rows)
 
 
-def _row(video_id: str, place: int, piece: Any) -> dict[str, Any] | str:
+def _row(video_id: str, place: int, row: Any) -> dict[str, Any] | str:
     """A row of `annotations`, or what is wrong."""
-    if not isinstance(piece, list) or len(piece) != 4 or piece[0] not in (0, 1) or not isinstance(piece[3], str):
+    if not isinstance(row, list) or len(row) != 4 or row[0] not in (0, 1) or not isinstance(row[3], str):
         return "malformed narration"
-    alignable, start, end, text = bool(piece[0]), number(piece[1]), number(piece[2]), clean(piece[3])
+    alignable, start, end, text = bool(row[0]), number(row[1]), number(row[2]), clean(row[3])
     if not text or len(text) > LONGEST_TEXT:
         return "text too long" if text else "empty text"
     if alignable and (problem := time_problem(start, end)):

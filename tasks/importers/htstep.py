@@ -111,9 +111,9 @@ def _read_annotation(
     split = str(value.get("subset") or splits.get(entry.key) or "unknown")
     rows: list[tuple[int | None, dict[str, Any]]] = []
     task: str | None = None
-    for piece in value["annotations"]:
-        step = str(piece.get("id")) if isinstance(piece, dict) else ""
-        segment = piece.get("segment") if isinstance(piece, dict) else None
+    for annotation in value["annotations"]:
+        step = str(annotation.get("id")) if isinstance(annotation, dict) else ""
+        segment = annotation.get("segment") if isinstance(annotation, dict) else None
         if step not in steps:
             rejects.reject(entry.key, "unknown step", f"the taxonomy has no step {step!r}", path, entry.line)
         elif not isinstance(segment, list) or len(segment) != 2:
@@ -124,4 +124,4 @@ def _read_annotation(
     keep_segments(rows, SOURCE, path, session)
     if task is None and isinstance(value.get("activity"), str):
         task = article_id(SOURCE, "/".join(_activity(value)))
-    return {"task_id": task, "split": split, "duration_s": duration(value.get("duration"))}
+    return {"article_id": task, "split": split, "duration_s": duration(value.get("duration"))}

@@ -122,7 +122,7 @@ class ImportSession:
 
     def is_stored(self, table: str, partition: Partition, key: Key) -> bool:
         """Whether the store had the rows of this key when the import began."""
-        columns = ("video_id", "task_id") if isinstance(key, tuple) else (str(self._store.table(table).schema.key),)
+        columns = ("video_id", "article_id") if isinstance(key, tuple) else (str(self._store.table(table).schema.key),)
         place = _slot(table, partition), columns
         if place not in self._stored:
             self._stored[place] = (

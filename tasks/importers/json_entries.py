@@ -154,10 +154,10 @@ class _Window:
         """Drop what is read, and at least double what is not."""
         self._here()
         rest = self._bytes[self._place :]
-        piece = self._file.read(max(CHUNK, len(rest)))
-        self._bytes, self._place, self._counted = rest + piece, 0, 0
-        self._read += len(piece)
-        return bool(piece)
+        chunk = self._file.read(max(CHUNK, len(rest)))
+        self._bytes, self._place, self._counted = rest + chunk, 0, 0
+        self._read += len(chunk)
+        return bool(chunk)
 
     def _broken(self, detail: str) -> BadFile:
         return BadFile("malformed JSON", f"{self._path}, line {self._here()}: {detail}", self._line)

@@ -12,12 +12,12 @@ from tasks.importers.narrations import number, time_problem
 
 
 def segment_row(
-    video_id: str, task_id: str, step_id: str | None, text: str, start: Any, end: Any, split: str
+    video_id: str, article_id: str, step_id: str | None, text: str, start: Any, end: Any, split: str
 ) -> dict[str, Any]:
     """A row of `annotations` that shows a step."""
     return {
         "video_id": video_id,
-        "task_id": task_id,
+        "article_id": article_id,
         "step_id": step_id,
         "text": text,
         "start_s": number(start),
@@ -34,7 +34,7 @@ def keep_segments(
     if not rows:
         return
     first_line, first = rows[0]
-    partition, key = {"benchmark": benchmark}, (first["video_id"], first["task_id"])
+    partition, key = {"benchmark": benchmark}, (first["video_id"], first["article_id"])
     admission = session.admit("annotations", partition, key, file, first_line, rows=len(rows))
     if admission is Admission.REFUSED:
         return

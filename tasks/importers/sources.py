@@ -131,9 +131,9 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
         places = {"features": [{"backbone": str(backbone)}, {"backbone": f"{backbone}-joint"}]}  # made of these
     elif name == "texts":
         shards = store.table("sentence_embeddings").snapshot().shards
-        models = {str(shard.constants["model"]) for shard in shards}
-        own = [model for model in sorted(models) if model.partition("@")[0] == backbone]
-        places = {"sentence_embeddings": [{"model": model} for model in own]}
+        encoders = {str(shard.constants["encoder"]) for shard in shards}
+        own = [encoder for encoder in sorted(encoders) if encoder.partition("@")[0] == backbone]
+        places = {"sentence_embeddings": [{"encoder": encoder} for encoder in own]}
     else:
         origins = [name, youwikihow.BENCHMARK] if name == "youwikihow" else [name]
         places = {

@@ -87,9 +87,9 @@ def read_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, str]]:
 
 def _skip_line(file: BinaryIO) -> int:
     size = 0
-    while piece := file.readline(CHUNK):
-        size += len(piece)
-        if piece.endswith(b"\n"):
+    while chunk := file.readline(CHUNK):
+        size += len(chunk)
+        if chunk.endswith(b"\n"):
             break
     return size
 

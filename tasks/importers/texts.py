@@ -23,14 +23,14 @@ EXPECTED = "NAME.parquet with the columns text and vector"
 def import_texts(files: Files, session: ImportSession, name: str | None) -> None:
     """All Parquet files as the texts of one network, `name`; without that, each as those of a network of its own."""
     paths = files.named("*.parquet")
-    for model, own in {name: paths}.items() if name else ((path.stem, [path]) for path in paths):
+    for encoder, own in {name: paths}.items() if name else ((path.stem, [path]) for path in paths):
         digest = hashlib.sha256()
         for path in own:
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         for path in own:
             with session.file(path):
-                _keep(*_read(path), {"model": f"{model}@{digest.hexdigest()[:8]}"}, path, session)
+                _keep(*_read(path), {"encoder": f"{encoder}@{digest.hexdigest()[:8]}"}, path, session)
 
 
 def _keep(texts: list[str], vectors: Floats, partition: dict[str, str], path: Path, session: ImportSession) -> None:

@@ -88,7 +88,7 @@ def _keep_videos(entry: Entry, source: str, split: str | None, path: Path, sessi
             detail = f"task_video, a list of video ids, holds {video_id!r}"
             session.rows_of("videos").reject(entry.key, "empty id", detail, path, entry.line)
         elif session.new("videos", partition, (video_id, task), path, entry.line):
-            video = {"video_id": video_id, "task_id": task, "split": split}
+            video = {"video_id": video_id, "article_id": task, "split": split}
             session.keep("videos", partition, [video | {"duration_s": duration(durations.get(video_id))}])
 
 
@@ -100,24 +100,24 @@ def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, se
         rejects.reject(entry.key, "wrong columns", detail, path, entry.line)
         return
     task = article_id(BENCHMARK, entry.key)
-    for video_id, pieces in annotations.items():
+    for video_id, annotated in annotations.items():
         rows: list[tuple[int | None, dict[str, Any]]] = []
-        for piece in pieces if isinstance(pieces, list) else [pieces]:
-            headlines = _headlines_of(piece, mapping, len(steps))
+        for annotation in annotated if isinstance(annotated, list) else [annotated]:
+            headlines = _headlines_of(annotation, mapping, len(steps))
             if headlines is None:
-                detail = f"{piece} in the task {entry.key}: its step or headline does not exist"
+                detail = f"{annotation} in the task {entry.key}: its step or headline does not exist"
                 rejects.reject(video_id, "unknown step", detail, path, entry.line)
                 continue
-            times = piece.get("step_s"), piece.get("step_e")
+            times = annotation.get("step_s"), annotation.get("step_e")
             shown: list[tuple[str | None, str]] = [(str(row), steps[row]) for row in headlines]
             for step_id, text in shown or [(None, "")]:
                 rows.append((entry.line, segment_row(video_id, task, step_id, text, *times, split)))
         keep_segments(rows, BENCHMARK, path, session)
 
 
-def _headlines_of(piece: Any, mapping: list[Any], num_headlines: int) -> list[int] | None:
+def _headlines_of(annotation: Any, mapping: list[Any], num_headlines: int) -> list[int] | None:
     """The headlines of a segment's step, perhaps none; None if the segment does not make sense."""
-    step = str(piece.get("step_id")) if isinstance(piece, dict) else ""
+    step = str(annotation.get("step_id")) if isinstance(annotation, dict) else ""
     if not whole_number(step) or int(step) > len(mapping):
         return None
     names = str(mapping[int(step) - 1])

@@ -19,7 +19,7 @@ from tasks.grounding.grounding import Grounded
 from tasks.grounding.video_input import VideoInput, known_video, said_in
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.report_page import QUESTIONS, report_page
-from tasks.pages.video_view import MATRICES, maps_of, served_film, view_of
+from tasks.pages.video_view import MATRICES, maps_of, served_video, view_of
 from tasks.pipeline.run_record import job_of_run
 from tasks.training.model_files import find_model, read_model
 from vina_model.grounder import Grounder
@@ -49,32 +49,32 @@ def home(store: Store) -> str:
 
 def run(store: Store, run_id: str) -> str:
     """A run's report."""
-    return report_page(store, job_of_run(store, run_id), served_film, site=True)
+    return report_page(store, job_of_run(store, run_id), served_video, site=True)
 
 
 def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
-    """Videos that have features, a page at a time: those with a film first, then by their steps that are found."""
+    """Videos that have features, a page at a time: those with a video first, then by their steps that are found."""
     try:
-        training = find_model(store, run_id or None)["training"]
+        model_id = find_model(store, run_id or None)["model_id"]
     except ValueError:  # nothing is trained yet: the videos are there all the same
         if run_id:
             raise
-        training = ""
+        model_id = ""
     with Catalogue(store) as catalogue:
         found = catalogue.query(f"""
             WITH seen AS (SELECT video_id, max(second) + 1 AS seconds FROM features GROUP BY ALL),
-                 films AS (SELECT video_id, count(uri) > 0 AS has_film, any_value(split) AS split
+                 files AS (SELECT video_id, count(uri) > 0 AS has_file, any_value(split) AS split
                            FROM videos GROUP BY ALL),
                  named AS (SELECT p.video_id, min(a.title) AS title FROM pairs p JOIN articles a USING (article_id)
                            WHERE p.selection IN ('metadata', 'top1') GROUP BY ALL),
                  graded AS (SELECT video_id, recall_percent AS recall FROM video_recall
-                            WHERE training = {quoted(training)} AND method IN ('vina', 'vina with narrations')
+                            WHERE model_id = {quoted(model_id)} AND method IN ('vina', 'vina with narrations')
                             QUALIFY method = max(method) OVER ())
-            SELECT s.video_id, n.title, s.seconds, f.has_film, f.split, g.recall, count(*) OVER () AS total
-            FROM seen s LEFT JOIN films f USING (video_id) LEFT JOIN named n USING (video_id)
+            SELECT s.video_id, n.title, s.seconds, f.has_file, f.split, g.recall, count(*) OVER () AS total
+            FROM seen s LEFT JOIN files f USING (video_id) LEFT JOIN named n USING (video_id)
             LEFT JOIN graded g USING (video_id)
             WHERE contains(lower(s.video_id || ' ' || coalesce(n.title, '')), lower({quoted(search)}))
-            ORDER BY f.has_film DESC NULLS LAST, g.recall IS NULL, g.recall DESC, s.video_id
+            ORDER BY f.has_file DESC NULLS LAST, g.recall IS NULL, g.recall DESC, s.video_id
             LIMIT {VIDEOS_PER_PAGE} OFFSET {VIDEOS_PER_PAGE * (max(page, 1) - 1)}""").to_pylist()
         runs = _runs(catalogue)
     total = found[0]["total"] if found else 0
@@ -87,7 +87,7 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
 def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: str, by: str) -> str:
     """One video: what the run's model says of it, or the matrices of one of its teachers."""
     row = find_model(store, run_id or None)
-    model = _model(store.uri, row["training"], row["made_at"])
+    model = _model(store.uri, row["model_id"], row["made_at"])
     seen = FeatureReader(store, model.backbone)
     if video_id not in seen.num_seconds:
         raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
@@ -97,7 +97,7 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
     if not (task or articles):
         raise ValueError(f"no article is known for video {video_id!r}: add &task=ID to the address")
     article = article_in(store, task or articles[0]["article_id"])
-    uri, said = film_of(store, video_id), said_in(store, video_id)
+    uri, said = video_uri_of(store, video_id), said_in(store, video_id)
     video_input = VideoInput(video_id, video_id, uri, seen.read(video_id), said)
     found = model.ground(video_input.features_TV, article.steps, [sentence.text for sentence in said])
     view = view_of(Grounded(model, video_input, article, found), store)
@@ -111,7 +111,7 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
     if article.article_id not in [row["article_id"] for row in articles]:
         articles.append({"article_id": article.article_id, "title": article.title})
     return render(
-        "explore_video.html", view=served_film(view, uri), articles=articles, runs=runs, rounds=rounds,
+        "explore_video.html", view=served_video(view, uri), articles=articles, runs=runs, rounds=rounds,
         run_id=run_id or "", task=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
     )  # fmt: skip
 
@@ -135,8 +135,8 @@ def sql(store: Store, query: str) -> str:
     )  # fmt: skip
 
 
-def film_of(store: Store, video_id: str) -> str | None:
-    """Where the film of a video is, if it has one."""
+def video_uri_of(store: Store, video_id: str) -> str | None:
+    """Where the video of a video is, if it has one."""
     return known_video(store, video_id)["uri"]
 
 
@@ -151,8 +151,8 @@ def _cells(column: Any) -> list[Any]:
 
 
 @lru_cache(4)
-def _model(store_uri: str, training: str, made_at: datetime) -> Grounder:
-    return read_model(Store(store_uri), training, "cpu")
+def _model(store_uri: str, model_id: str, made_at: datetime) -> Grounder:
+    return read_model(Store(store_uri), model_id, "cpu")
 
 
 def _runs(catalogue: Catalogue) -> list[str]:
@@ -162,34 +162,34 @@ def _runs(catalogue: Catalogue) -> list[str]:
     return list(rows["run_id"].to_pylist())
 
 
-def _articles(catalogue: Catalogue, video_id: str, training: str) -> list[dict[str, Any]]:
+def _articles(catalogue: Catalogue, video_id: str, model_id: str) -> list[dict[str, Any]]:
     """The articles that a video may be about: trained with, annotated, named by its data set, or voted for."""
     return list(
         catalogue.query(f"""
-        WITH told AS (SELECT task_id AS article_id, 0 AS place FROM annotations
+        WITH told AS (SELECT article_id, 0 AS place FROM annotations
                       WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND benchmark = 'htstep'
                       UNION ALL SELECT article_id, -1 FROM pseudo_labels
-                      WHERE video_id = {quoted(video_id)} AND training = {quoted(training)}
+                      WHERE video_id = {quoted(video_id)} AND model_id = {quoted(model_id)}
                       UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})
         SELECT article_id, any_value(a.title) AS title FROM told JOIN articles a USING (article_id)
         SEMI JOIN steps USING (article_id) GROUP BY article_id ORDER BY min(place), article_id LIMIT 8""").to_pylist()
     )
 
 
-def _sampled_rounds(catalogue: Catalogue, video_id: str, training: str) -> list[int]:
+def _sampled_rounds(catalogue: Catalogue, video_id: str, model_id: str) -> list[int]:
     """The rounds whose matrices of this video are kept."""
     rows = catalogue.query(f"""
-        SELECT DISTINCT round FROM alignments WHERE training = {quoted(training)} AND video_id = {quoted(video_id)}
+        SELECT DISTINCT round FROM alignments WHERE model_id = {quoted(model_id)} AND video_id = {quoted(video_id)}
         ORDER BY round""")
     return list(rows["round"].to_pylist())
 
 
 def _teachers_matrices(
-    store: Store, video_id: str, article_id: str, training: str, round_: int
+    store: Store, video_id: str, article_id: str, model_id: str, round_: int
 ) -> dict[str, npt.NDArray[np.floating]]:
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"""
-            SELECT matrix, scores FROM alignments WHERE training = {quoted(training)} AND round = {round_}
+            SELECT matrix, scores FROM alignments WHERE model_id = {quoted(model_id)} AND round = {round_}
             AND video_id = {quoted(video_id)} AND article_id = {quoted(article_id)} AND matrix <> 'SN'
             ORDER BY matrix, text_row""").to_pylist()
     if not rows:

@@ -21,9 +21,9 @@ def losses(rows: Rows) -> Markup:
     """How the objective went down, a line a training."""
 
     def draw(axes: Axes) -> None:
-        for training in dict.fromkeys(row["training"] for row in rows):
-            own = [row for row in rows if row["training"] == training]
-            axes.plot([row["step"] for row in own], [row["loss"] for row in own], label=training)
+        for model_id in dict.fromkeys(row["model_id"] for row in rows):
+            own = [row for row in rows if row["model_id"] == model_id]
+            axes.plot([row["step"] for row in own], [row["loss"] for row in own], label=model_id)
         axes.set(xlabel="optimiser steps", ylabel="objective")
         axes.grid(alpha=0.25)
         axes.legend()

@@ -18,13 +18,13 @@ from tasks.importers.demo_corpus import CONTACT_SHEET
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
 from tasks.pages.rendering import grid_of, render
-from tasks.pages.video_view import VideoView, view_of, with_film
+from tasks.pages.video_view import VideoView, view_of, with_video_file
 from tasks.pipeline.job import Job
 from tasks.training.model_files import models_in
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
-"""Films up to this size are part of the report: there may be three."""
+"""Videos up to this size are part of the report: there may be three."""
 PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
@@ -33,7 +33,7 @@ QUESTIONS = (
 )
 """SQL to begin with."""
 Rows = list[dict[str, Any]]
-ShowFilm = Callable[[VideoView, str | None], VideoView]
+ShowVideo = Callable[[VideoView, str | None], VideoView]
 
 
 def newest_run(store: Store) -> str:
@@ -48,25 +48,25 @@ def newest_run(store: Store) -> str:
 
 
 def commands(store: Store) -> list[str]:
-    """What to ask next: three questions in SQL; a film, if there is one; everything."""
+    """What to ask next: three questions in SQL; a video, if there is one; everything."""
     listed, own = store.table("videos").snapshot(), shlex.quote(store.uri)
     rows = listed.read(["video_id"], where=pc.field("uri").is_valid()).to_pylist() if listed.shards else []
     asked = [f'vina sql "{sql}" --store {own}' for sql in QUESTIONS]
-    films = [f"vina ground {shlex.quote(row['video_id'])} --output film.html --store {own}" for row in rows[:1]]
-    return [*asked, *films, f"vina explore --store {own}"]
+    video_files = [f"vina ground {shlex.quote(row['video_id'])} --output video.html --store {own}" for row in rows[:1]]
+    return [*asked, *video_files, f"vina explore --store {own}"]
 
 
-def _small_film(view: VideoView, uri: str | None) -> VideoView:
-    return with_film(view, uri, SMALL_MB)
+def _small_video(view: VideoView, uri: str | None) -> VideoView:
+    return with_video_file(view, uri, SMALL_MB)
 
 
-def report_page(store: Store, job: Job, show_film: ShowFilm = _small_film, **context: Any) -> str:
-    """The whole page; `show_film` says where its example videos' films are."""
+def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **context: Any) -> str:
+    """The whole page; `show_video` puts the files of its example videos into it."""
     trainings = trainings_of(store, job.training, job.run_id)
     student = own_student(store, job.training, job.run_id)
     with Catalogue(store) as catalogue:
         found = _Answers(catalogue, list(trainings), student)
-        examples, made = found.examples(), {row["training"] for row in models_in(store)}
+        examples, made = found.examples(), {row["model_id"] for row in models_in(store)}
         return render(
             "report.html",
             run=found.run(job.run_id),
@@ -87,7 +87,7 @@ def report_page(store: Store, job: Job, show_film: ShowFilm = _small_film, **con
             presence=grid_of(found.presence()),
             results=_results(read_results(store, job.run_id if found.is_known(job.run_id) else None)),
             ablations=[(name, grid_of(rows)) for name, rows in found.ablations().items()],
-            videos=[_example(store, row, show_film) for row in examples if row["training"] in made],
+            videos=[_example(store, row, show_video) for row in examples if row["model_id"] in made],
             settings=grid_of([{"setting": name, "value": str(value)} for name, value in _settings(job).items()]),
             versions=grid_of(_versions()),
             commands=commands(store),
@@ -129,32 +129,32 @@ class _Answers:
 
     def losses(self) -> Rows:
         return self.rows(f"""
-            SELECT training, step, loss FROM training_log WHERE training IN ({_listed(self.trainings)})
-            ORDER BY training, step""")
+            SELECT model_id, step, loss FROM training_log WHERE model_id IN ({_listed(self.trainings)})
+            ORDER BY model_id, step""")
 
     def speed(self) -> Rows:
         return self.rows(f"""
-            SELECT training, round, max(epoch) + 1 AS epochs, round(avg(loss), 3) AS mean_loss,
+            SELECT model_id, round, max(epoch) + 1 AS epochs, round(avg(loss), 3) AS mean_loss,
                    round(median(videos_per_s), 1) AS videos_per_s, round(median(waiting_percent), 1) AS waiting_percent
-            FROM training_log WHERE training IN ({_listed(self.trainings)}) GROUP BY ALL ORDER BY ALL""")
+            FROM training_log WHERE model_id IN ({_listed(self.trainings)}) GROUP BY ALL ORDER BY ALL""")
 
     def labels(self) -> Rows:
-        chosen = f"training = {quoted(self.student)}"
-        return self.rows(f"FROM label_precision WHERE {chosen} ORDER BY training, round") or self.rows(f"""
-            SELECT training, round, sum(labels) AS labels, round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent
+        chosen = f"model_id = {quoted(self.student)}"
+        return self.rows(f"FROM label_precision WHERE {chosen} ORDER BY model_id, round") or self.rows(f"""
+            SELECT model_id, round, sum(labels) AS labels, round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent
             FROM label_keep_rate WHERE {chosen} GROUP BY ALL ORDER BY ALL""")
 
     def reliability(self) -> Rows:
         return self.rows(f"""
             SELECT judge, low, said, shown, steps FROM presence_reliability
-            WHERE training = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
+            WHERE model_id = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
             ORDER BY judge, low""")
 
     def presence(self) -> Rows:
         return self.rows(f"""
             SELECT method, split, round(max(value) FILTER (metric = 'AUC'), 1) AS auc_percent,
                    round(max(value) FILTER (metric = 'ECE'), 1) AS calibration_error_percent, max(num_videos) AS videos
-            FROM metrics WHERE protocol = 'htstep-presence' AND training = {quoted(self.student)}
+            FROM metrics WHERE protocol = 'htstep-presence' AND model_id = {quoted(self.student)}
             GROUP BY ALL ORDER BY split, method""")
 
     def ablations(self) -> dict[str, Rows]:
@@ -169,8 +169,8 @@ class _Answers:
     def examples(self) -> Rows:
         """The best, the median and the worst video, by how many of its annotated steps the student finds."""
         rows = self.rows(f"""
-            SELECT training, video_id, article_id, steps, found, recall_percent FROM video_recall
-            WHERE training = {quoted(self.student)} AND method IN ('vina', 'vina with narrations')
+            SELECT model_id, video_id, article_id, steps, found, recall_percent FROM video_recall
+            WHERE model_id = {quoted(self.student)} AND method IN ('vina', 'vina with narrations')
               AND split = ({_SPLIT.format("annotations WHERE benchmark = 'htstep'")})
             QUALIFY method = max(method) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
         if len(rows) < len(PLACES):
@@ -214,10 +214,10 @@ def _mean(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):.1f}" if values else ""
 
 
-def _example(store: Store, row: Mapping[str, Any], show_film: ShowFilm) -> tuple[str, VideoView]:
-    question = Question(row["video_id"], task=row["article_id"], checkpoint=row["training"], device="cpu")
+def _example(store: Store, row: Mapping[str, Any], show_video: ShowVideo) -> tuple[str, VideoView]:
+    question = Question(row["video_id"], task=row["article_id"], checkpoint=row["model_id"], device="cpu")
     grounded = ground(question, store)
-    view = show_film(view_of(grounded, store), grounded.video_input.film)
+    view = show_video(view_of(grounded, store), grounded.video_input.video_file)
     place = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
     return place, view
 

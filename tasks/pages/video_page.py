@@ -3,10 +3,10 @@
 from storage import Store
 from tasks.grounding.grounding import Grounded
 from tasks.pages.rendering import render
-from tasks.pages.video_view import view_of, with_film
+from tasks.pages.video_view import view_of, with_video_file
 
 
 def video_page(grounded: Grounded, store: Store | None) -> str:
     """The whole page."""
-    view = with_film(view_of(grounded, store), grounded.video_input.film)
+    view = with_video_file(view_of(grounded, store), grounded.video_input.video_file)
     return render("video.html", view=view)

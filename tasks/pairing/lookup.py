@@ -10,7 +10,7 @@ import numpy.typing as npt
 from storage import Store
 from storage.catalogue import Catalogue, quoted
 from tasks.pairing.candidates import Candidates, candidates_of
-from tasks.pairing.encoders import find_model, load_model, name_model
+from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import Embed
@@ -40,7 +40,7 @@ class Ranked:
 class Lookup:
     """A video's ballots in spoken order, and the articles by their votes."""
 
-    model: str
+    encoder: str
     ballots: tuple[Ballot, ...]
     ranking: tuple[Ranked, ...]
 
@@ -55,42 +55,42 @@ def look_up(store: Store, video_id: str, settings: PairingSettings | None = None
 def _stored(store: Store, video_id: str) -> Lookup | None:
     """The ballots as the stage has counted them."""
     with Catalogue(store) as catalogue:
-        models = catalogue.query("SELECT DISTINCT model FROM pairs WHERE selection = 'top1'")["model"].to_pylist()
-        if not models:
+        encoders = catalogue.query("SELECT DISTINCT encoder FROM pairs WHERE selection = 'top1'")["encoder"].to_pylist()
+        if not encoders:
             return None
-        (model,) = models
+        (encoder,) = encoders
         ranked = catalogue.query(
             f"""SELECT v.article_id, any_value(a.title) AS title, v.votes, v.similarity_sum
             FROM votes v JOIN articles a USING (article_id)
-            WHERE v.model = {quoted(model)} AND v.video_id = {quoted(video_id)}
+            WHERE v.encoder = {quoted(encoder)} AND v.video_id = {quoted(video_id)}
             GROUP BY v.rank, v.article_id, v.votes, v.similarity_sum ORDER BY v.rank"""
         ).to_pylist()
         ballots = catalogue.query(
             f"""SELECT n.text, any_value(t.article_id) AS article_id, any_value(a.title) AS title,
                        any_value(t.similarity) AS similarity
             FROM narrations n JOIN text_votes t USING (text) JOIN articles a USING (article_id)
-            WHERE t.model = {quoted(model)} AND n.video_id = {quoted(video_id)}
+            WHERE t.encoder = {quoted(encoder)} AND n.video_id = {quoted(video_id)}
             GROUP BY n.source, n.row, n.text
             QUALIFY n.source = min(n.source) OVER () ORDER BY n.row"""
         ).to_pylist()
     if not ranked:
         return None
-    return Lookup(model, tuple(Ballot(**row) for row in ballots), tuple(Ranked(**row) for row in ranked))
+    return Lookup(encoder, tuple(Ballot(**row) for row in ballots), tuple(Ranked(**row) for row in ranked))
 
 
 def vote_now(store: Store, texts: list[str], settings: PairingSettings) -> Lookup:
     """What texts vote for, whether or not the store has heard of them."""
     candidates = candidates_of(store, settings.articles)
-    folder = find_model(settings.model)
-    model = name_model(settings.model, folder)
-    embed = load_model(folder, settings.batch_size, settings.device)
-    titles = _title_vectors(store, model, candidates, embed)
+    folder = find_encoder(settings.encoder)
+    encoder = name_encoder(settings.encoder, folder)
+    embed = load_encoder(folder, settings.batch_size, settings.device)
+    titles = _title_vectors(store, encoder, candidates, embed)
     found = TitleIndex(titles, settings.device or best_device()).nearest(embed(texts))
     ballots = tuple(
         Ballot(text, candidates.article_ids[row], candidates.titles[row], float(similarity))
         for text, row, similarity in zip(texts, found.rows, found.similarities, strict=True)
     )
-    return Lookup(model, ballots, rank(ballots))
+    return Lookup(encoder, ballots, rank(ballots))
 
 
 def rank(ballots: Sequence[Ballot]) -> tuple[Ranked, ...]:
@@ -120,11 +120,11 @@ def _narrations(store: Store, video_id: str) -> list[str]:
     return [row["text"] for row in rows if row["source"] == rows[0]["source"]]
 
 
-def _title_vectors(store: Store, model: str, candidates: Candidates, embed: Embed) -> npt.NDArray[np.float16]:
+def _title_vectors(store: Store, encoder: str, candidates: Candidates, embed: Embed) -> npt.NDArray[np.float16]:
     """Those that the store has, and the others made now."""
     with Catalogue(store) as catalogue:
         known = catalogue.query(f"""SELECT DISTINCT text FROM sentence_embeddings SEMI JOIN ({candidates.titles_sql})
-            USING (text) WHERE model = {quoted(model)}""")["text"].to_pylist()
+            USING (text) WHERE encoder = {quoted(encoder)}""")["text"].to_pylist()
     if set(candidates.titles) <= set(known):
-        return candidates.vectors(store.table("sentence_embeddings").snapshot().where(model=model))
+        return candidates.vectors(store.table("sentence_embeddings").snapshot().where(encoder=encoder))
     return embed(candidates.titles)

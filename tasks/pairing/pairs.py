@@ -15,14 +15,14 @@ TOP = 5
 
 
 def write_pairs(
-    store: Store, run_id: str, fingerprint: str, model: str | None, candidates: Candidates
+    store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: Candidates
 ) -> dict[str, int]:
     """Each selection is one shard, written last: it is there when all that it stands on is. Returns their sizes.
 
     The rows of `random_top5` are what is drawn from, each time a video is seen. Without a model nobody has voted.
     """
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
-        voted = catalogue.query(_voted(model or ""))
+        voted = catalogue.query(_voted(encoder or ""))
         named = catalogue.query(_named(candidates.source))
         silent = _silent(catalogue)
     _write_rejects(store, run_id, candidates.source, silent, named.filter(named["article_id"].is_null()))
@@ -38,8 +38,8 @@ def write_pairs(
 def clear_votes(store: Store) -> None:
     """Nobody votes any more: take out what was voted."""
     votes = store.table("votes")
-    for model in {str(shard.constants["model"]) for shard in votes.snapshot().shards}:
-        votes.retire({"model": model})
+    for encoder in {str(shard.constants["encoder"]) for shard in votes.snapshot().shards}:
+        votes.retire({"encoder": encoder})
 
 
 def clear_pairs(store: Store, run_id: str) -> None:
@@ -49,19 +49,19 @@ def clear_pairs(store: Store, run_id: str) -> None:
         store.table("pairs").retire({"selection": selection})
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         silent = _silent(catalogue)
-    _write_rejects(store, run_id, "", silent, pa.table({"video_id": [], "task_id": []}))
+    _write_rejects(store, run_id, "", silent, pa.table({"video_id": [], "named_id": []}))
 
 
 def _silent(catalogue: Catalogue) -> pa.Table:
     return catalogue.query("SELECT DISTINCT video_id FROM videos ANTI JOIN narrations USING (video_id)")
 
 
-def _voted(model: str) -> str:
+def _voted(encoder: str) -> str:
     return f"""
-        SELECT video_id, article_id, rank, model,
+        SELECT video_id, article_id, rank, encoder,
                (votes - lead(votes, 1, 0) OVER video) / num_narrations AS confidence,
                similarity_sum - lead(similarity_sum, 1, 0) OVER video AS similarity_margin
-        FROM votes WHERE model = {quoted(model)} AND rank <= {TOP} + 1
+        FROM votes WHERE encoder = {quoted(encoder)} AND rank <= {TOP} + 1
         WINDOW video AS (PARTITION BY video_id ORDER BY rank) QUALIFY rank <= {TOP} ORDER BY video_id, rank"""
 
 
@@ -73,13 +73,14 @@ def _named(source: str) -> str:
     return f"""
         WITH offered AS (SELECT article_id, {TITLE_KEY} AS key FROM ({OFFERED}) WHERE source = {quoted(source)}),
              by_title AS (SELECT key, min(article_id) AS article_id FROM offered GROUP BY key),
-             tasks AS (SELECT article_id AS task_id, min({TITLE_KEY}) AS key FROM articles GROUP BY ALL),
-             known AS (SELECT task_id, coalesce(offered.article_id, by_title.article_id) AS article_id
-                       FROM (SELECT DISTINCT task_id FROM videos WHERE task_id IS NOT NULL)
-                       LEFT JOIN offered ON offered.article_id = task_id
-                       LEFT JOIN tasks USING (task_id) LEFT JOIN by_title ON by_title.key = tasks.key)
-        SELECT DISTINCT ON (video_id) video_id, task_id, article_id FROM videos JOIN known USING (task_id)
-        ORDER BY video_id, article_id IS NULL, source <> 'howto100m', source, task_id"""
+             named AS (SELECT article_id AS named_id, min({TITLE_KEY}) AS key FROM articles GROUP BY ALL),
+             known AS (SELECT named_id, coalesce(offered.article_id, by_title.article_id) AS article_id
+                       FROM (SELECT DISTINCT article_id AS named_id FROM videos WHERE article_id IS NOT NULL)
+                       LEFT JOIN offered ON offered.article_id = named_id
+                       LEFT JOIN named USING (named_id) LEFT JOIN by_title ON by_title.key = named.key)
+        SELECT DISTINCT ON (v.video_id) v.video_id, k.named_id, k.article_id
+        FROM videos v JOIN known k ON k.named_id = v.article_id
+        ORDER BY v.video_id, k.article_id IS NULL, v.source <> 'howto100m', v.source, k.named_id"""
 
 
 def _write_rejects(store: Store, run_id: str, source: str, silent: pa.Table, unknown: pa.Table) -> None:
@@ -89,7 +90,7 @@ def _write_rejects(store: Store, run_id: str, source: str, silent: pa.Table, unk
         for video in sorted(silent["video_id"].to_pylist())
     ]
     rows += [
-        {"item": row["video_id"], "reason": "unknown task", "detail": f"{source} has no article for {row['task_id']}"}
+        {"item": row["video_id"], "reason": "unknown task", "detail": f"{source} has no article for {row['named_id']}"}
         for row in unknown.to_pylist()
     ]
     if rows or table.snapshot().where(**partition).shards:

@@ -21,12 +21,12 @@ def draw_accuracy(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     if path.suffix.lower() not in KINDS:
         raise ValueError(f"{path}: a picture's name ends in {', '.join(KINDS)}")
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    total = {row["model"]: row["videos_kept"] for row in rows if row["left_out_percent"] == 0}
-    for model in sorted(total):
-        own = [row for row in rows if row["model"] == model]
+    total = {row["encoder"]: row["videos_kept"] for row in rows if row["left_out_percent"] == 0}
+    for encoder in sorted(total):
+        own = [row for row in rows if row["encoder"] == encoder]
         kept = [100 - row["left_out_percent"] for row in own]
         for column, style in (("by_similarity_margin", "o-"), ("by_vote_margin", "s--")):
-            label = f"{model}, {column.replace('_', ' ')} ({total[model]:,} videos)"
+            label = f"{encoder}, {column.replace('_', ' ')} ({total[encoder]:,} videos)"
             axes.plot(kept, [row[column] for row in own], style, label=label)
     axes.set(xlabel="videos kept, most confident first", ylabel="vote agrees with the data set's task")
     axes.set(xlim=(102, 0), ylim=(0, 102), title="What a vote's margin is worth")

@@ -15,7 +15,7 @@ class PairingSettings(Limited):
 
     LIMITS: ClassVar = {(1, math.inf): "batch_size texts_per_shard"}
 
-    model: str | None = None
+    encoder: str | None = None
     """A sentence-transformers model: a folder, or a name on the hub (default: MPNet, or the packaged model offline)."""
     articles: str | None = None
     """The source whose articles the videos are paired with (default: wikihow)."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from storage import Store, fingerprint_of
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import Candidates, NoCandidates, candidates_of
-from tasks.pairing.encoders import find_model, foresee_model, load_model, name_model
+from tasks.pairing.encoders import find_encoder, foresee_encoder, load_encoder, name_encoder
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, RunParts, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
@@ -34,24 +34,24 @@ def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
         pairs.clear_votes(store)
         sizes = pairs.write_pairs(store, job.run_id, fingerprint_of(rules, inputs, CODE_VERSION), None, candidates)
         return f"there are no narrations: nobody votes; {sizes['metadata']:,} pairs by metadata"
-    folder = find_model(settings.model)
-    model = name_model(settings.model, folder)
+    folder = find_encoder(settings.encoder)
+    encoder = name_encoder(settings.encoder, folder)
 
     def fingerprint() -> str:
-        voted = store.table("votes").snapshot().where(model=model).content_version
-        return fingerprint_of(rules | {"model": model}, inputs | {"votes": voted}, CODE_VERSION)
+        voted = store.table("votes").snapshot().where(encoder=encoder).content_version
+        return fingerprint_of(rules | {"encoder": encoder}, inputs | {"votes": voted}, CODE_VERSION)
 
     if all(store.table("pairs").has({"selection": name}, "all", fingerprint()) for name in pairs.SELECTIONS):
-        return f"nothing has changed since {model} voted"
-    before = _num_embedded(store, model)
-    ranges = plan_ranges(store, model, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
-    run_parts(job, embed_range, [{"low": low, "high": high, "model": model} for low, high in ranges])
-    embedded = _num_embedded(store, model) - before
-    version = votes.vote(store, job.run_id, model, candidates, settings)
-    ranked = votes.rank(store, job.run_id, model, version)
-    sizes = pairs.write_pairs(store, job.run_id, fingerprint(), model, candidates)
+        return f"nothing has changed since {encoder} voted"
+    before = _num_embedded(store, encoder)
+    ranges = plan_ranges(store, encoder, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
+    run_parts(job, embed_range, [{"low": low, "high": high, "encoder": encoder} for low, high in ranges])
+    embedded = _num_embedded(store, encoder) - before
+    version = votes.vote(store, job.run_id, encoder, candidates, settings)
+    ranked = votes.rank(store, job.run_id, encoder, version)
+    sizes = pairs.write_pairs(store, job.run_id, fingerprint(), encoder, candidates)
     return (
-        f"{model} embedded {embedded:,} new texts; {ranked:,} videos ranked {len(candidates.titles):,} articles; "
+        f"{encoder} embedded {embedded:,} new texts; {ranked:,} videos ranked {len(candidates.titles):,} articles; "
         + ", ".join(f"{size:,} pairs {selection}" for selection, size in sizes.items())
     )
 
@@ -59,46 +59,46 @@ def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
 def embed_range(job: Job, part: Part) -> None:
     """Embed the new texts of a range of hashes."""
     settings, store = job.pairing, Store(job.store)
-    folder = find_model(settings.model)
-    model = name_model(settings.model, folder)
-    if model != part["model"]:
+    folder = find_encoder(settings.encoder)
+    encoder = name_encoder(settings.encoder, folder)
+    if encoder != part["encoder"]:
         raise ValueError(
-            f"the run embeds by {part['model']}, this worker finds {model}: give all machines the same model (--model)"
+            f"the run embeds by {part['encoder']}, this worker finds {encoder}: give all machines the same one"
         )
-    embed = load_once(model, folder, settings.batch_size, settings.device)
+    embed = load_once(encoder, folder, settings.batch_size, settings.device)
     texts, between = _texts(candidates_of(store, settings.articles)), (part["low"], part["high"])
-    embed_texts(store, job.run_id, model, embed, texts, settings.texts_per_shard, between)
+    embed_texts(store, job.run_id, encoder, embed, texts, settings.texts_per_shard, between)
 
 
 @lru_cache(1)
-def load_once(model: str, folder: Path, batch_size: int, device: str | None) -> Embed:
+def load_once(encoder: str, folder: Path, batch_size: int, device: str | None) -> Embed:
     """The model of that name, for all parts that are embedded in this process."""
-    return load_model(folder, batch_size, device)
+    return load_encoder(folder, batch_size, device)
 
 
 def _texts(candidates: Candidates) -> str:
     return f"SELECT text FROM narrations UNION ALL {candidates.titles_sql}"
 
 
-def _num_embedded(store: Store, model: str) -> int:
-    return store.table("sentence_embeddings").snapshot().where(model=model).num_rows
+def _num_embedded(store: Store, encoder: str) -> int:
+    return store.table("sentence_embeddings").snapshot().where(encoder=encoder).num_rows
 
 
 def dependencies(job: Job) -> Dependencies:
     """What the pairs are made of."""
     store, settings = job.open_store(), job.pairing
     is_told = store.table("narrations").snapshot().num_rows
-    model = foresee_model(settings.model) if is_told else None
-    rules = {"model": model, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
+    encoder = foresee_encoder(settings.encoder) if is_told else None
+    rules = {"encoder": encoder, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
     return Dependencies(rules, versions(store, *INPUTS), versions(store, "pairs", "votes"))
 
 
 def reset(job: Job) -> None:
     """Take out what was embedded, voted and chosen, by this model; imported texts stay."""
     store, settings = Store(job.store), job.pairing
-    model = name_model(settings.model, find_model(settings.model))
+    encoder = name_encoder(settings.encoder, find_encoder(settings.encoder))
     for name in ("sentence_embeddings", "text_votes", "votes"):
-        store.table(name).retire({"model": model})
+        store.table(name).retire({"encoder": encoder})
     for selection in pairs.SELECTIONS:
         store.table("pairs").retire({"selection": selection})
 

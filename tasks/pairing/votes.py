@@ -26,9 +26,9 @@ SAMPLE = 20_000
 LOG = logging.getLogger("vina.pairing")
 
 
-def vote(store: Store, run_id: str, model: str, candidates: Candidates, settings: PairingSettings) -> str:
+def vote(store: Store, run_id: str, encoder: str, candidates: Candidates, settings: PairingSettings) -> str:
     """Every embedded text's most similar title, in `text_votes`; returns the version of the rules they voted by."""
-    table, partition = store.table("text_votes"), {"model": model}
+    table, partition = store.table("text_votes"), {"encoder": encoder}
     embedded = store.table("sentence_embeddings").snapshot().where(**partition)
     index = _index(store, embedded, candidates, settings)
     rules = {"candidates": candidates.version, "handicaps": index.handicaps_C.tolist() if settings.correct_hubs else 0}
@@ -77,12 +77,12 @@ def _sample(store: Store, embedded: Snapshot) -> Floats:
     return decode(rows["vector"].take(places), "float16")
 
 
-def rank(store: Store, run_id: str, model: str, version: str) -> int:
+def rank(store: Store, run_id: str, encoder: str, version: str) -> int:
     """Every video's articles by their votes, in `votes`; returns how many videos were ranked now.
 
     `version` is that of the rules by which all texts have voted.
     """
-    table, partition = store.table("votes"), {"model": model}
+    table, partition = store.table("votes"), {"encoder": encoder}
     said, ranked = store.table("narrations").snapshot(), table.snapshot().where(**partition)
     known = {shard.name: shard.fingerprint for shard in ranked.shards}
     fingerprints = {_name(shard): _fingerprint(shard, said.shards, version) for shard in said.shards}
@@ -91,7 +91,7 @@ def rank(store: Store, run_id: str, model: str, version: str) -> int:
     if todo:
         with Catalogue(store, MEMORY_LIMIT) as catalogue:
             for shard in todo:
-                rows = catalogue.query(_ranking(model, shard))
+                rows = catalogue.query(_ranking(encoder, shard))
                 count += sum(place == 1 for place in rows["rank"].to_pylist())
                 table.commit(rows, partition, _name(shard), fingerprint=fingerprints[_name(shard)], run_id=run_id)
     if known.keys() - fingerprints.keys():
@@ -109,7 +109,7 @@ def _fingerprint(shard: Shard, shards: tuple[Shard, ...], version: str) -> str:
     return fingerprint_of({"before": before, "rules": version}, {"narrations": shard.fingerprint}, CODE_VERSION)
 
 
-def _ranking(model: str, shard: Shard) -> str:
+def _ranking(encoder: str, shard: Shard) -> str:
     """One shard's videos. A video that two sources bring the narrations of takes those of the first, by name."""
     source = quoted(shard.constants["source"])
     return f"""
@@ -118,7 +118,7 @@ def _ranking(model: str, shard: Shard) -> str:
             AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})
         ), ballots AS (  -- two runs at once may both have embedded a text
             SELECT text, any_value(article_id) AS article_id, any_value(similarity)::DOUBLE AS similarity
-            FROM text_votes SEMI JOIN said USING (text) WHERE model = {quoted(model)} GROUP BY text
+            FROM text_votes SEMI JOIN said USING (text) WHERE encoder = {quoted(encoder)} GROUP BY text
         ), tally AS (
             SELECT video_id, article_id, count(*) AS votes, sum(similarity) AS similarity_sum
             FROM said JOIN ballots USING (text) GROUP BY ALL

@@ -25,9 +25,9 @@ LOG = logging.getLogger("vina.pairing")
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
 
 
-def plan_ranges(store: Store, model: str, texts_sql: str, texts_per_shard: int, most: int) -> list[tuple[str, str]]:
+def plan_ranges(store: Store, encoder: str, texts_sql: str, texts_per_shard: int, most: int) -> list[tuple[str, str]]:
     """New texts in ranges of their hashes, both ends included; each is some whole shards, there are at most so many."""
-    new = _new(model, texts_sql)
+    new = _new(encoder, texts_sql)
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         total = int(catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py())
         size = texts_per_shard * (-(-total // (texts_per_shard * most)) or 1)
@@ -38,17 +38,17 @@ def plan_ranges(store: Store, model: str, texts_sql: str, texts_per_shard: int, 
     return list(zip(rows["low"].to_pylist(), rows["high"].to_pylist(), strict=True))
 
 
-def _new(model: str, texts_sql: str, between: tuple[str, str] | None = None) -> str:
+def _new(encoder: str, texts_sql: str, between: tuple[str, str] | None = None) -> str:
     """The texts of a query that a model has not seen."""
     within = f"WHERE text_sha256 BETWEEN {quoted(between[0])} AND {quoted(between[1])}" if between else ""
     return f"""SELECT DISTINCT text, text_sha256 FROM (SELECT text, sha256(text) AS text_sha256 FROM ({texts_sql}))
-        ANTI JOIN (SELECT text FROM sentence_embeddings WHERE model = {quoted(model)}) USING (text) {within}"""
+        ANTI JOIN (SELECT text FROM sentence_embeddings WHERE encoder = {quoted(encoder)}) USING (text) {within}"""
 
 
 def embed_texts(
     store: Store,
     run_id: str,
-    model: str,
+    encoder: str,
     embed: Embed,
     texts_sql: str,
     texts_per_shard: int,
@@ -58,17 +58,17 @@ def embed_texts(
 
     Of those alone whose hashes are `between` two, if such are given.
     """
-    new = _new(model, texts_sql, between)
+    new = _new(encoder, texts_sql, between)
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         total = catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py()
         progress = _Progress(total)
         ordered = catalogue.stream(f"{new} ORDER BY text_sha256", texts_per_shard) if total else ()
-        width = store.table("sentence_embeddings").snapshot().where(model=model).vector_width()
+        width = store.table("sentence_embeddings").snapshot().where(encoder=encoder).vector_width()
         for texts in _cut(ordered, texts_per_shard):
             vectors = _embed_by_length(texts["text"].to_pylist(), embed, progress)
             if width not in (None, vectors.shape[1]):
-                raise ValueError(f"{model} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
-            _write_shard(store, run_id, model, texts, vectors)
+                raise ValueError(f"{encoder} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
+            _write_shard(store, run_id, encoder, texts, vectors)
     return int(total)
 
 
@@ -98,15 +98,15 @@ def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], s
         yield pa.Table.from_batches(held)
 
 
-def _write_shard(store: Store, run_id: str, model: str, texts: pa.Table, vectors: npt.NDArray[np.float16]) -> None:
+def _write_shard(store: Store, run_id: str, encoder: str, texts: pa.Table, vectors: npt.NDArray[np.float16]) -> None:
     if not np.isfinite(vectors).all():
         text = texts["text"][int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])].as_py()
-        raise ValueError(f"{model} gives numbers that are not finite for the text {text[:100]!r}: mend the model")
+        raise ValueError(f"{encoder} gives numbers that are not finite for the text {text[:100]!r}: mend the model")
     hashes = texts["text_sha256"].combine_chunks()
     name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
     rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})
-    fingerprint = fingerprint_of({"model": model, "texts": name}, {}, CODE_VERSION)
-    store.table("sentence_embeddings").commit(rows, {"model": model}, name, fingerprint=fingerprint, run_id=run_id)
+    fingerprint = fingerprint_of({"encoder": encoder, "texts": name}, {}, CODE_VERSION)
+    store.table("sentence_embeddings").commit(rows, {"encoder": encoder}, name, fingerprint=fingerprint, run_id=run_id)
 
 
 class _Progress:

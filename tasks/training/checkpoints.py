@@ -14,38 +14,38 @@ import torch
 from storage import MissingFileError, Store
 
 
-def save(store: Store, training: str, name: str, state: Mapping[str, Any]) -> str:
+def save(store: Store, model_id: str, name: str, state: Mapping[str, Any]) -> str:
     """Write a checkpoint in the place of the one before; returns its address."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"
         torch.save(dict(state), path)
-        return store.objects.upload(key(training, name), path)
+        return store.objects.upload(key(model_id, name), path)
 
 
-def load(store: Store, training: str, name: str) -> dict[str, Any] | None:
+def load(store: Store, model_id: str, name: str) -> dict[str, Any] | None:
     """A checkpoint, on the CPU; None if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"
         try:
-            store.objects.download(key(training, name), path)
+            store.objects.download(key(model_id, name), path)
         except MissingFileError:
             return None
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict):
         raise ValueError(
-            f"{store.objects.uri(key(training, name))} is no checkpoint: it holds a {type(state).__name__}"
+            f"{store.objects.uri(key(model_id, name))} is no checkpoint: it holds a {type(state).__name__}"
         )
     return state
 
 
-def retire(store: Store, training: str, name: str, run_id: str) -> None:
+def retire(store: Store, model_id: str, name: str, run_id: str) -> None:
     """Put a checkpoint aside, until `vina gc`."""
-    store.objects.retire(key(training, name), run_id)
+    store.objects.retire(key(model_id, name), run_id)
 
 
-def key(training: str, name: str) -> str:
+def key(model_id: str, name: str) -> str:
     """Where a checkpoint lies among the objects."""
-    return f"checkpoints/{training}/{name}.pt"
+    return f"checkpoints/{model_id}/{name}.pt"
 
 
 def check_configuration(state: Mapping[str, Any], expected: Mapping[str, Any], where: str) -> None:

@@ -154,11 +154,11 @@ class Curriculum:
         alone = unimodal_narrations(model) if self.settings.narrations else None
         return Teacher(name, align, _tokenizer(model), self.settings.max_seconds, alone, version)
 
-    def _checkpoint(self, training: str, name: str = "last") -> dict[str, Any] | None:
+    def _checkpoint(self, model_id: str, name: str = "last") -> dict[str, Any] | None:
         """None if there is none; one of another configuration is refused."""
-        state = checkpoints.load(self.store, training, name)
+        state = checkpoints.load(self.store, model_id, name)
         if state is not None:
-            checkpoints.check_configuration(state, self._configurations[training], checkpoints.key(training, name))
+            checkpoints.check_configuration(state, self._configurations[model_id], checkpoints.key(model_id, name))
         return state
 
     def _tan(self, state: dict[str, Any] | None) -> TanAligner:
@@ -213,7 +213,7 @@ class Curriculum:
         before, after = ({round_ for round_, _ in part} for part in (self.phases()[:phase], self.phases()[phase:]))
         for round_ in sorted(after - before):
             checkpoints.retire(self.store, self.name, _teacher(round_), self.run_id)
-            place: dict[str, str | int] = {"training": self.name, "round": round_}
+            place: dict[str, str | int] = {"model_id": self.name, "round": round_}
             self.store.table("pseudo_labels").retire(place)
             retire_matrices(self.store, place, ())
         checkpoints.retire(self.store, self.name, "last", self.run_id)
@@ -223,7 +223,7 @@ class Curriculum:
 
     def _trainer(
         self,
-        training: str,
+        model_id: str,
         stage: str,
         model: nn.Module,
         objective: Callable[[nn.Module, Example], Losses],
@@ -234,8 +234,8 @@ class Curriculum:
         lengths = [min(self.corpus.num_seconds[name], self.settings.max_seconds) for name in video_ids]
         noise = self.settings.feature_noise * self.corpus.feature_scale if self.settings.feature_noise else 0.0
         return Trainer(
-            self.store, self.run_id, training, stage, model, objective, video_ids, lengths, num_epochs, noise,
-            self.settings, self._configurations[training], self.processes, state,
+            self.store, self.run_id, model_id, stage, model, objective, video_ids, lengths, num_epochs, noise,
+            self.settings, self._configurations[model_id], self.processes, state,
         )  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from tasks.training.corpus import Span
 class Labels:
     """What `pseudo_labels` keeps of one training and round."""
 
-    def __init__(self, store: Store, training: str, round_: int) -> None:
-        snapshot = store.table("pseudo_labels").snapshot().where(training=training, round=round_)
+    def __init__(self, store: Store, model_id: str, round_: int) -> None:
+        snapshot = store.table("pseudo_labels").snapshot().where(model_id=model_id, round=round_)
         if not snapshot.num_rows:
-            raise ValueError(f"there are no labels of {training}, round {round_}: label the corpus first")
+            raise ValueError(f"there are no labels of {model_id}, round {round_}: label the corpus first")
         rows = snapshot.read(["video_id", "article_id", "step_row", "start_s", "end_s", "kept"])
         rows = rows.sort_by([("video_id", "ascending"), ("article_id", "ascending"), ("step_row", "ascending")])
         self._spans = [

@@ -25,7 +25,7 @@ from vina_model.presence import Presence
 def write_model(
     store: Store,
     run_id: str,
-    training: str,
+    model_id: str,
     tan: str,
     settings: TrainingSettings,
     presence: Mapping[str, Presence] | None = None,
@@ -34,10 +34,10 @@ def write_model(
 
     Without a calibration, one of the same weights that is there stays as it is.
     """
-    state = checkpoints.load(store, training, "last")
+    state = checkpoints.load(store, model_id, "last")
     if state is None:
-        raise ValueError(f"{training} has no checkpoint: train it with the stage `rounds`")
-    model, place, table = Grounder.of(state), {"training": training}, store.table("models")
+        raise ValueError(f"{model_id} has no checkpoint: train it with the stage `rounds`")
+    model, place, table = Grounder.of(state), {"model_id": model_id}, store.table("models")
     about = {
         "tan": tan, "settings": settings_hash(settings), "backbone": settings.backbone,
         "version": version_of(model.model),
@@ -45,23 +45,23 @@ def write_model(
     }  # fmt: skip
     judges = {way: vars(own) for way, own in (presence or {}).items()}
     fingerprint = fingerprint_of(about | {"presence": judges}, {}, "1")
-    alike = [row for row in models_in(store) if (row["training"], row["version"]) == (training, about["version"])]
-    is_there = key(training) in store.objects.keys(key(training))
+    alike = [row for row in models_in(store) if (row["model_id"], row["version"]) == (model_id, about["version"])]
+    is_there = key(model_id) in store.objects.keys(key(model_id))
     if is_there and (table.has(place, "model", fingerprint) or (presence is None and alike)):
         return
     made_with = _made_with(store, settings.backbone)
-    model = replace(model, name=training, backbone=settings.backbone, made_with=made_with, presence=presence or {})
+    model = replace(model, name=model_id, backbone=settings.backbone, made_with=made_with, presence=presence or {})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         torch.save(model.saved(), path)
-        store.objects.upload(key(training), path)
+        store.objects.upload(key(model_id), path)
     rows = pa.Table.from_pylist([about | {"made_at": datetime.now(UTC)}], schema=table.schema.files)
     table.commit(rows, place, "model", fingerprint=fingerprint, run_id=run_id, force=True)
 
 
-def is_calibrated(store: Store, training: str) -> bool:
+def is_calibrated(store: Store, model_id: str) -> bool:
     """Whether a training's model says that a step is not shown."""
-    return any(row["is_calibrated"] for row in models_in(store) if row["training"] == training)
+    return any(row["is_calibrated"] for row in models_in(store) if row["model_id"] == model_id)
 
 
 def models_in(store: Store) -> list[dict[str, Any]]:
@@ -71,14 +71,14 @@ def models_in(store: Store) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["made_at"], reverse=True)
 
 
-def read_model(store: Store, training: str, device: str) -> Grounder:
+def read_model(store: Store, model_id: str, device: str) -> Grounder:
     """A training's model; a ValueError if it was never finished."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         try:
-            store.objects.download(key(training), path)
+            store.objects.download(key(model_id), path)
         except MissingFileError:
-            raise ValueError(f"{training} has no model yet: `vina run --stages rounds` makes it") from None
+            raise ValueError(f"{model_id} has no model yet: `vina run --stages rounds` makes it") from None
         return Grounder.from_checkpoint(path, device)
 
 
@@ -94,9 +94,9 @@ def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
         )
     if run is None:
         return made[0]
-    listed = ", ".join(row["training"] for row in made)
+    listed = ", ".join(row["model_id"] for row in made)
     if "@" in run:
-        named = [row for row in made if row["training"] == run]
+        named = [row for row in made if row["model_id"] == run]
         if not named:
             raise ValueError(f"there is no model {run}; the models there are: {listed}")
         return named[0]
@@ -121,9 +121,9 @@ def _fingerprint_in(configuration: Mapping[str, Any]) -> str:
         return ""
 
 
-def key(training: str) -> str:
+def key(model_id: str) -> str:
     """Where a model lies among the objects."""
-    return f"models/{training}.pt"
+    return f"models/{model_id}.pt"
 
 
 def _made_with(store: Store, backbone: str) -> dict[str, Any]:

@@ -26,8 +26,8 @@ class Position:
 class Meter:
     """Means since the last row, and a line now and then."""
 
-    def __init__(self, training: str, position: Position, num_batches: int, total_steps: int) -> None:
-        self._training, self._position, self._total_steps = training, position, total_steps
+    def __init__(self, model_id: str, position: Position, num_batches: int, total_steps: int) -> None:
+        self._training, self._position, self._total_steps = model_id, position, total_steps
         self._num_batches, self._every = num_batches, max(num_batches // ROWS_PER_EPOCH, 1)
         self._begin = self._said = self._row = time.monotonic()
         self._first_step, self._all_videos = position.step, 0

@@ -78,12 +78,12 @@ def label_shards(job: Job, part: Part) -> None:
 
 def dependencies(job: Job) -> Dependencies:
     """What a training is made of."""
-    store, training = job.open_store(), job.training
-    settings = {name: value for name, value in asdict(training).items() if name not in NOT_FINGERPRINTED}
-    seen = store.table("features").snapshot().where(backbone=training.backbone).content_version
+    store, model_id = job.open_store(), job.training
+    settings = {name: value for name, value in asdict(model_id).items() if name not in NOT_FINGERPRINTED}
+    seen = store.table("features").snapshot().where(backbone=model_id.backbone).content_version
     chosen = store.table("pairs").snapshot().content_version
-    inputs = versions(store, *INPUTS) | {f"features of {training.backbone}": seen, "pairs": chosen}
-    inputs |= {name: content_of(getattr(training, name)) for name in ("words", "tan")}
+    inputs = versions(store, *INPUTS) | {f"features of {model_id.backbone}": seen, "pairs": chosen}
+    inputs |= {name: content_of(getattr(model_id, name)) for name in ("words", "tan")}
     return Dependencies(settings, inputs, scope=scope_of(job))
 
 

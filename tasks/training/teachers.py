@@ -55,11 +55,11 @@ class Round:
     """The labels of one round of a training, shard by shard: those that are there are not made again."""
 
     def __init__(
-        self, store: Store, training: str, round_: int, teacher_name: str, corpus: Corpus, settings: TrainingSettings
+        self, store: Store, model_id: str, round_: int, teacher_name: str, corpus: Corpus, settings: TrainingSettings
     ) -> None:
         self.corpus, self.settings, self.teacher_name = corpus, settings, teacher_name
-        self._store, self._title = store, f"{training}, round {round_}"
-        self._partition = dict[str, str | int](training=training, round=round_)
+        self._store, self._title = store, f"{model_id}, round {round_}"
+        self._partition = dict[str, str | int](model_id=model_id, round=round_)
         pairs = [
             (name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps
         ]

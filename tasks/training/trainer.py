@@ -53,7 +53,7 @@ class Trainer:
         self,
         store: Store,
         run_id: str,
-        training: str,
+        model_id: str,
         stage: str,
         model: nn.Module,
         objective: Callable[[nn.Module, Example], Losses],
@@ -67,7 +67,7 @@ class Trainer:
         state: Mapping[str, Any] | None,
     ) -> None:
         """`configuration` is what the training's name stands for; `state` is the checkpoint to go on from."""
-        self.store, self.run_id, self.training, self.stage = store, run_id, training, stage
+        self.store, self.run_id, self.model_id, self.stage = store, run_id, model_id, stage
         self.model, self.objective, self.settings, self.processes = (
             model.to(processes.device),
             objective,
@@ -92,7 +92,7 @@ class Trainer:
     def run(self, until_epoch: int, read: ReadExample, round_: int) -> None:
         """Train until so many epochs are done."""
         if self.position.step and self.position.epoch < until_epoch:
-            LOG.info("%s goes on in epoch %d, step %d", self.training, self.position.epoch, self.position.step)
+            LOG.info("%s goes on in epoch %d, step %d", self.model_id, self.position.epoch, self.position.step)
         while self.position.epoch < until_epoch:
             self._epoch(read, round_)
         self.processes.wait()  # until the checkpoint is there for all
@@ -103,7 +103,7 @@ class Trainer:
         mine = [
             _share([self.video_ids[number] for number in batch], self.processes, settings.accumulate) for batch in plan
         ]
-        meter = Meter(self.training, position, len(plan), self.total_steps)
+        meter = Meter(self.model_id, position, len(plan), self.total_steps)
         self._wrapped.train()
         left, epoch = list(zip(mine, plan, strict=True))[position.batch :], position.epoch
         saved = ready = time.monotonic()
@@ -121,7 +121,7 @@ class Trainer:
             if ends:  # all processes agree on the step
                 self.save("last")
                 self.processes.wait()
-                raise Interrupted(f"{self.training} is saved after {position.step} steps: run it again to go on")
+                raise Interrupted(f"{self.model_id} is saved after {position.step} steps: run it again to go on")
             if time.monotonic() - saved > 60 * settings.checkpoint_minutes:
                 self.save("last")
                 saved = time.monotonic()
@@ -175,7 +175,7 @@ class Trainer:
 
     def _refuse(self, what: str, names: list[str]) -> None:
         raise ValueError(
-            f"{self.training}: {what} is not finite in epoch {self.position.epoch}, step {self.position.step}, "
+            f"{self.model_id}: {what} is not finite in epoch {self.position.epoch}, step {self.position.step}, "
             f"for the videos {', '.join(names)}: look at their features and labels, or lower the learning rate"
         )
 
@@ -197,7 +197,7 @@ class Trainer:
             "pending": json.dumps(self._pending),
             "configuration": json.dumps(self.configuration),
         }
-        checkpoints.save(self.store, self.training, name, state)
+        checkpoints.save(self.store, self.model_id, name, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Go on where a checkpoint was made."""
@@ -211,7 +211,7 @@ class Trainer:
     def _write_log(self, epoch: int) -> None:
         if not self.processes.is_first or not self._pending:
             return
-        table, partition = self.store.table("training_log"), {"training": self.training, "stage": self.stage}
+        table, partition = self.store.table("training_log"), {"model_id": self.model_id, "stage": self.stage}
         rows = [{**row, "logged_at": datetime.fromisoformat(row["logged_at"])} for row in self._pending]
         found = pa.Table.from_pylist(rows, schema=table.schema.files)
         table.commit(

@@ -22,9 +22,9 @@ SIDE = 224
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 s of moving texture at 30 frames a second, 640 x 360."""
-    path = tmp_path_factory.mktemp("film") / "film.mp4"
+    path = tmp_path_factory.mktemp("video") / "video.mp4"
     texture = np.random.default_rng(0).integers(0, 255, (45, 80, 3), np.uint8).repeat(8, 0).repeat(8, 1)
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=30)
@@ -54,12 +54,12 @@ def plain_loop(path: Path, side: int) -> list[np.ndarray]:
     return clips
 
 
-def test_decoding(film: Path) -> None:
+def test_decoding(video_file: Path) -> None:
     def ours() -> list[Clip]:
-        return list(read_clips(str(film), Frames(16, 224)))
+        return list(read_clips(str(video_file), Frames(16, 224)))
 
     assert len(ours()) == 24
-    slow, fast, ratio = ratio_of_times(lambda: plain_loop(film, 224), ours, repeats=5)
+    slow, fast, ratio = ratio_of_times(lambda: plain_loop(video_file, 224), ours, repeats=5)
     report(
         "decoding, plain PyAV loop / ours",
         ratio,
@@ -68,16 +68,16 @@ def test_decoding(film: Path) -> None:
     )
 
 
-def test_end_to_end(film: Path) -> None:
+def test_end_to_end(video_file: Path) -> None:
     network, frames = load_s3d(None, 0, "cpu"), Frames(16, SIDE)
-    clips = np.stack(list(read_clips(str(film), frames)))
+    clips = np.stack(list(read_clips(str(video_file), frames)))
 
     def alone() -> None:
         for begin in range(0, len(clips), 16):
             network(clips[begin : begin + 16])
 
     def whole() -> None:
-        (done,) = extract([("film", str(film))], network, 16, frames, lambda count: None)
+        (done,) = extract([("video", str(video_file))], network, 16, frames, lambda count: None)
         assert done.outputs is not None and len(done.outputs.main) == len(clips)
 
     network_s, whole_s, ratio = ratio_of_times(alone, whole, repeats=3)
@@ -98,7 +98,7 @@ from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
 
 network = lambda clips: Outputs(np.zeros((len(clips), 1024), np.float16), None)
-(done,) = extract([("film", sys.argv[1])], network, 16, Frames(16, 224), lambda count: None)
+(done,) = extract([("video", sys.argv[1])], network, 16, Frames(16, 224), lambda count: None)
 print(len(done.outputs.main), Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 

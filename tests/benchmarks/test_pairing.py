@@ -27,7 +27,7 @@ from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.pairing import votes
 from tasks.pairing.candidates import candidates_of
-from tasks.pairing.encoders import load_model, packaged_model
+from tasks.pairing.encoders import load_encoder, packaged_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
 from tests.benchmarks.measure import ratio_of_times, report
@@ -35,7 +35,7 @@ from vina_model.voting import TitleIndex
 
 NARRATIONS, TITLES, WIDTH, PER_SHARD = 200_000, 14_541, 768, 8_192
 ALL = 30_000_000
-MODEL = "random@0"
+ENCODER = "random@0"
 
 
 def unit_vectors(count: int, width: int, seed: int) -> npt.NDArray[np.float16]:
@@ -72,7 +72,7 @@ def write_corpus(store: Store, narrations: int, titles: int, width: int = WIDTH)
 
 def _write_embeddings(store: Store, shard: str, texts: list[str], vectors: npt.NDArray[np.float16]) -> None:
     rows = pa.table({"text_sha256": texts, "text": texts, "vector": encode(vectors, "float16")})
-    store.table("sentence_embeddings").commit(rows, {"model": MODEL}, shard, fingerprint=shard, run_id="bench")
+    store.table("sentence_embeddings").commit(rows, {"encoder": ENCODER}, shard, fingerprint=shard, run_id="bench")
 
 
 def write_narrations(store: Store, count: int, per_shard: int = 500_000, per_video: int = 80) -> None:
@@ -144,7 +144,7 @@ def test_voting_through_the_store_as_a_share_of_the_machines_matrix_product(
 
     monkeypatch.setattr(votes, "decode", decode_after_a_product)
     settings = PairingSettings(device="cpu")
-    seconds = seconds_of(lambda: votes.vote(corpus, "bench", MODEL, candidates, settings)) - peak.seconds
+    seconds = seconds_of(lambda: votes.vote(corpus, "bench", ENCODER, candidates, settings)) - peak.seconds
     report_share("through the store", seconds, peak)
 
 
@@ -209,7 +209,7 @@ def test_memory(tmp_path: Path) -> None:
 
 def test_memory_with_all_titles(corpus: Store) -> None:
     table = corpus.table("text_votes")
-    table.retire({"model": MODEL})
+    table.retire({"encoder": ENCODER})
     _, peak_mb, seconds = peak_of_vote(corpus)
     detail = f"{NARRATIONS:,} narrations, {TITLES:,} titles, {seconds:.0f} s"
     report("peak memory of voting, GB", peak_mb / 1000, "<= 1.5", detail)
@@ -218,7 +218,7 @@ def test_memory_with_all_titles(corpus: Store) -> None:
 
 def test_embedding(tmp_path: Path) -> None:
     """Narrations of the demo world, through the store and through the bare model, in every batch size."""
-    folder = packaged_model()
+    folder = packaged_encoder()
     assert folder is not None
     texts = sorted({said.text for video in World(Knobs(num_videos=400), 0) for said in video.narrations})
     texts = [texts[place] for place in np.random.default_rng(0).permutation(len(texts))[:4_000]]
@@ -237,12 +237,12 @@ def test_embedding(tmp_path: Path) -> None:
     rows = pa.table({"video_id": texts, "row": [0] * len(texts), "text": texts, "start_s": [0.0] * len(texts)})
     rows = rows.append_column("end_s", rows["start_s"])
     store.table("narrations").commit(rows, {"source": "howto100m"}, "0", fingerprint="f", run_id="bench")
-    embed = load_model(folder, chosen, "cpu")
+    embed = load_encoder(folder, chosen, "cpu")
 
     def ours() -> None:
-        model = f"model@{next(runs)}"
+        encoder = f"model@{next(runs)}"
         count = embed_texts(
-            store, "bench", model, embed, "SELECT text FROM narrations", PairingSettings().texts_per_shard
+            store, "bench", encoder, embed, "SELECT text FROM narrations", PairingSettings().texts_per_shard
         )
         assert count == len(texts)
 
@@ -275,7 +275,7 @@ def test_what_all_of_howto100m_would_cost(tmp_path: Path) -> None:
         write_corpus(store, size, TITLES)
         candidates = candidates_of(store, None)
         voting.append(
-            seconds_of(lambda s=store, c=candidates: votes.vote(s, "bench", MODEL, c, PairingSettings(device="cpu")))
+            seconds_of(lambda s=store, c=candidates: votes.vote(s, "bench", ENCODER, c, PairingSettings(device="cpu")))
         )
     print(
         f"\nvote: {voting[0]:.1f} s for {sizes[0]:,} narrations, {voting[1]:.1f} s for {sizes[1]:,}; "
@@ -287,7 +287,7 @@ def test_what_all_of_howto100m_would_cost(tmp_path: Path) -> None:
         write_corpus(store, size, TITLES, width=1)
         write_narrations(store, size)
         write_votes(store, size)
-        ranking.append(seconds_of(lambda s=store: votes.rank(s, "bench", MODEL, "rules")))
+        ranking.append(seconds_of(lambda s=store: votes.rank(s, "bench", ENCODER, "rules")))
     print(
         f"\nrank: {ranking[0]:.1f} s for {sizes[0]:,} narrations, {ranking[1]:.1f} s for {sizes[1]:,}; "
         f"{ALL:,} would take {parabola_through(sizes, ranking) / 3600:.2f} h"
@@ -302,4 +302,4 @@ def write_votes(store: Store, count: int) -> None:
         articles = [f"wikihow/{place * 7 % 97 * (place // 80) % TITLES:06d}" for place in places.tolist()]
         texts = [f"narration {place}" for place in places]
         rows = pa.table({"text": texts, "article_id": articles, "similarity": (places % 89 / 89).astype(np.float32)})
-        store.table("text_votes").commit(rows, {"model": MODEL}, f"{begin}", fingerprint="f", run_id="bench")
+        store.table("text_votes").commit(rows, {"encoder": ENCODER}, f"{begin}", fingerprint="f", run_id="bench")

@@ -72,7 +72,7 @@ def test_prefect_on_the_demo_and_a_rerun_with_nothing_to_do(tmp_path: Path) -> N
 
 @pytest.fixture
 def many_shards(tmp_path: Path) -> Job:
-    """A store with the features of thousands of shards of films, one of them missing."""
+    """A store with the features of thousands of shards of videos, one of them missing."""
     settings = FeatureSettings(size_px=32, videos_per_shard=VIDEOS_PER_SHARD)
     job, store = Job(str(tmp_path / "store"), "made", None, settings), Store(tmp_path / "store")
     names = [f"v{number:06d}" for number in range(SHARDS * VIDEOS_PER_SHARD)]

@@ -158,7 +158,7 @@ GROUP_BY = """
 def test_group_by_over_four_million_labels(tmp_path: Path) -> None:
     store, rng = Store(tmp_path / "store"), np.random.default_rng(0)
     for shard in range(40):
-        partition: dict[str, str | int] = {"training": "bench", "round": shard // 10}
+        partition: dict[str, str | int] = {"model_id": "bench", "round": shard // 10}
         rows = label_shard(100_000, rng)
         store.table("pseudo_labels").commit(rows, partition, f"{shard:03d}", fingerprint="f", run_id="bench")
     plain = str(tmp_path / "plain.parquet")

@@ -65,9 +65,9 @@ def start(cluster: Cluster, store: str, **more: Any) -> None:
     assert started.returncode == 0, started.stdout + started.stderr
 
 
-def pieces_of(cluster: Cluster, run_id: str, *states: str) -> list[dict[str, Any]]:
+def parts_of(cluster: Cluster, run_id: str, *states: str) -> list[dict[str, Any]]:
     chosen = {"state": {"type": {"any_": list(states)}}} if states else {}
-    return [run for run in cluster.flow_runs("piece", **chosen) if run["parameters"]["job"]["run_id"] == run_id]
+    return [run for run in cluster.flow_runs("part", **chosen) if run["parameters"]["job"]["run_id"] == run_id]
 
 
 def wait_for_end(cluster: Cluster, run_id: str) -> dict[str, Any]:
@@ -95,15 +95,15 @@ def begun(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def survived(cluster: Cluster, begun: object) -> tuple[str, dict[str, Any]]:
-    """A store on S3 that the whole pipeline ran on, by workers of whom one was killed; and the piece that it lost."""
+    """A store on S3 that the whole pipeline ran on, by workers of whom one was killed; and the part that it lost."""
     store = new_store()
     start(cluster, store, run_id="disturbed")
 
     def working() -> list[dict[str, Any]]:
-        runs = pieces_of(cluster, "disturbed", "RUNNING")
+        runs = parts_of(cluster, "disturbed", "RUNNING")
         return [run for run in runs if run["labels"].get("prefect.worker.name") == "gpu-2"]
 
-    (victim,) = cluster.wait_until(working, "a piece on gpu-2")
+    (victim,) = cluster.wait_until(working, "a part on gpu-2")
     at_work = {"flow_run_id": {"any_": [victim["id"]]}, "state": {"type": {"any_": ["RUNNING"]}}}
     cluster.wait_until(lambda: cluster.ask("task_runs/filter", task_runs=at_work), "work on gpu-2")
     cluster.kill_worker("gpu-2")
@@ -125,7 +125,7 @@ def test_a_worker_that_is_killed_changes_nothing_in_the_end(
     cluster: Cluster, survived: tuple[str, dict[str, Any]], undisturbed: str
 ) -> None:
     store, victim = survived
-    (lost,) = cluster.flow_runs("piece", id={"any_": [victim["id"]]})
+    (lost,) = cluster.flow_runs("part", id={"any_": [victim["id"]]})
     assert lost["name"].startswith("features") and lost["state_type"] == "CRASHED"
     assert "its worker is gone" in lost["state"]["message"]
     expected, found = contents(undisturbed), contents(store)
@@ -135,16 +135,16 @@ def test_a_worker_that_is_killed_changes_nothing_in_the_end(
         assert found[name] == rows, f"table {name} differs"
 
 
-def test_the_pieces_were_shared_by_the_workers(cluster: Cluster, survived: tuple[str, dict[str, Any]]) -> None:
+def test_the_parts_were_shared_by_the_workers(cluster: Cluster, survived: tuple[str, dict[str, Any]]) -> None:
     (run,) = Store(survived[0]).table("runs").snapshot().read().to_pylist()
     assert (run["run_id"], run["state"], run["error"]) == ("disturbed", "completed", None)
-    pieces = pieces_of(cluster, "disturbed")
-    of_features = [run for run in pieces if run["name"].startswith("features")]
+    parts = parts_of(cluster, "disturbed")
+    of_features = [run for run in parts if run["name"].startswith("features")]
     assert sorted(run["state_type"] for run in of_features) == ["COMPLETED"] * 4 + ["CRASHED"]
     assert {run["labels"]["prefect.worker.name"] for run in of_features} >= {"gpu-1", "gpu-2"}
     lines = cluster.ask("logs/filter", logs={"flow_run_id": {"any_": [run["id"] for run in of_features]}})
     assert "vina.features" in {line["name"] for line in lines}, "the stage's own lines are in Prefect's log"
-    kinds = {run["parameters"]["kind"] for run in pieces}
+    kinds = {run["parameters"]["kind"] for run in parts}
     assert kinds == {"features", "embedding", "training", "labelling", "evaluation"}
 
 
@@ -229,14 +229,14 @@ def test_a_cancelled_run_leaves_a_readable_store_and_goes_on(
 ) -> None:
     store, _ = survived
     start(cluster, store, run_id="cancelled", **FEATURES_AGAIN)
-    cluster.wait_until(lambda: pieces_of(cluster, "cancelled", "RUNNING"), "a piece of the run")
+    cluster.wait_until(lambda: parts_of(cluster, "cancelled", "RUNNING"), "a part of the run")
     (parent,) = cluster.flow_runs("vina", name={"any_": ["cancelled"]})
     assert cluster.prefect("flow-run", "cancel", parent["id"]).returncode == 0
     assert wait_for_end(cluster, "cancelled")["state_type"] == "CANCELLED"
     cluster.wait_until(
-        lambda: {run["state_type"] for run in pieces_of(cluster, "cancelled")} <= ENDED, "the end of its pieces"
+        lambda: {run["state_type"] for run in parts_of(cluster, "cancelled")} <= ENDED, "the end of its pieces"
     )
-    assert "CANCELLED" in {run["state_type"] for run in pieces_of(cluster, "cancelled")}
+    assert "CANCELLED" in {run["state_type"] for run in parts_of(cluster, "cancelled")}
     assert len(contents(store)["features"]) < len(contents(undisturbed)["features"]), "readable, and not all is there"
     done = cluster.run("vina/full-pipeline", *asked(store, run_id="continued", stages=["features"]))
     assert done.returncode == 0, done.stdout + done.stderr

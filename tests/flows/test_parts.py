@@ -12,7 +12,7 @@ from prefect import flow
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed, Running
 
-from flows import pieces, pool
+from flows import parts, pool
 from flows.parameters import Execution
 from flows.parts import parts_runner
 from flows.pool import PartFailed
@@ -92,20 +92,20 @@ def test_torchrun_trains_and_labels_where_several_devices_are_asked_for(prefect_
 
 
 def test_shards_are_put_together_for_processes_that_share_them() -> None:
-    parts: list[Part] = [{"round": 1, "shards": [number]} for number in range(5)]
-    assert pieces._merged(parts, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
-    assert [part["shards"] for part in pieces._merged(parts, 2)] == [[0, 1], [2, 3], [4]]
-    assert pieces._merged([{"model": "tan"}], None) == [{"model": "tan"}]
+    labelling: list[Part] = [{"round": 1, "shards": [number]} for number in range(5)]
+    assert parts._merged(labelling, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
+    assert [part["shards"] for part in parts._merged(labelling, 2)] == [[0, 1], [2, 3], [4]]
+    assert parts._merged([{"model": "tan"}], None) == [{"model": "tan"}]
 
 
-def test_a_worker_that_is_asked_to_end_leaves_its_piece_to_others(
+def test_a_worker_that_is_asked_to_end_leaves_its_part_to_others(
     prefect_server: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ends(job: Job, part: Part) -> None:
         raise Interrupted("saved after 3 steps")
 
-    monkeypatch.setitem(pieces.KINDS, "training", ends)
-    state = pieces.piece(Job("nowhere", "run"), "training", {}, 0, Execution(), return_state=True)
+    monkeypatch.setitem(parts.KINDS, "training", ends)
+    state = parts.run_part(Job("nowhere", "run"), "training", {}, 0, Execution(), return_state=True)
     assert state.is_crashed() and state.message == "saved after 3 steps"
 
 
@@ -118,13 +118,13 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException | Non
         if error := coming.pop(0):
             raise error
 
-    monkeypatch.setitem(pieces.KINDS, "faulty", work)
+    monkeypatch.setitem(parts.KINDS, "faulty", work)
     yield coming
 
 
 def run_faulty(**execution: Any) -> None:
     patience = Execution(retry_delay_s=0, **execution)
-    job, work = Job("nowhere", "run"), pieces.KINDS["faulty"]
+    job, work = Job("nowhere", "run"), parts.KINDS["faulty"]
     run_in_flow(lambda: parts_runner(patience)(job, work, [{}]))
 
 
@@ -152,7 +152,7 @@ def test_the_first_part_that_fails_is_the_last_that_is_begun(
     prefect_server: None, faults: list[BaseException | None]
 ) -> None:
     faults += [ValueError("no"), *[None] * 99]
-    job, work = Job("nowhere", "run"), pieces.KINDS["faulty"]
+    job, work = Job("nowhere", "run"), parts.KINDS["faulty"]
     with pytest.raises(ValueError, match="no"):
         run_in_flow(lambda: parts_runner(Execution(workers=2, retries=0))(job, work, [{}] * 100))
     assert len(faults) >= 92, "of a hundred parts a handful was begun"
@@ -165,7 +165,7 @@ def test_a_part_that_takes_too_long_is_given_up(prefect_server: None, monkeypatc
         begun.append(time.monotonic())
         time.sleep(30)
 
-    monkeypatch.setitem(pieces.KINDS, "faulty", sleep)
+    monkeypatch.setitem(parts.KINDS, "faulty", sleep)
     with pytest.raises(TimeoutError):
         run_faulty(retries=2, timeout_minutes=0.02)
     assert len(begun) == 1, "it would take as long again"

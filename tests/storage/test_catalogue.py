@@ -10,11 +10,11 @@ from storage import QueryError, Store, StoreError
 from storage.catalogue import Catalogue
 from storage.schemas import TABLES
 from storage.views import VIEWS
-from tests.samples import MODEL, commit_features, commit_votes, label_rows, random_videos, votes
+from tests.samples import ENCODER, commit_features, commit_votes, label_rows, random_videos, votes
 
 
 def commit_labels(store: Store, round_: int, rows: list[tuple[str, str, int, int, float, bool]]) -> None:
-    partition: dict[str, str | int] = {"training": "run-1", "round": round_}
+    partition: dict[str, str | int] = {"model_id": "run-1", "round": round_}
     store.table("pseudo_labels").commit(label_rows(rows), partition, "0", fingerprint="f", run_id="run-1")
 
 
@@ -99,9 +99,11 @@ def test_an_older_version_has_a_name(store: Store) -> None:
 
 def test_odd_names_reach_sql_unharmed(store: Store) -> None:
     odd = "it's/..%20\"é"
-    store.table("votes").commit(votes(odd), {"model": odd}, odd, fingerprint="a", run_id="r")
-    assert ask(store, "SELECT video_id, model, _shard FROM votes") == [{"video_id": odd, "model": odd, "_shard": odd}]
-    assert ask(store, "SELECT partition, shard FROM shards") == [{"partition": f"model={odd}", "shard": odd}]
+    store.table("votes").commit(votes(odd), {"encoder": odd}, odd, fingerprint="a", run_id="r")
+    assert ask(store, "SELECT video_id, encoder, _shard FROM votes") == [
+        {"video_id": odd, "encoder": odd, "_shard": odd}
+    ]
+    assert ask(store, "SELECT partition, shard FROM shards") == [{"partition": f"encoder={odd}", "shard": odd}]
 
 
 @pytest.mark.parametrize("name", ['it\'s a "store"', "50%", "[a]*?", "магазин", "a,b;c"])
@@ -250,7 +252,7 @@ def test_python_variables_stay_closed(store: Store) -> None:
     [
         ("EXPLAIN SELECT 1", "explain_key", "physical_plan"),
         ("EXPLAIN ANALYZE SELECT 1", "explain_key", "analyzed_plan"),
-        ("DESCRIBE votes", "column_name", "model"),
+        ("DESCRIBE votes", "column_name", "encoder"),
         ("SUMMARIZE SELECT rank FROM votes", "column_name", "rank"),
         ("FROM votes", "video_id", "v1"),
         ("VALUES (1)", "col0", 1),
@@ -280,7 +282,7 @@ def test_keep_rate_by_round_and_task(labelled: Store) -> None:
 def test_how_good_labels_are_where_truth_is_known(labelled: Store) -> None:
     seen = [("v1", "Peel", 2.5, 3.2), ("v1", "Peel", 20.0, 25.0), ("v2", "Fry", 2.1, 9.0)]
     rows = [
-        {"video_id": video, "split": "train", "task_id": "7", "step_id": text, "text": text, "start_s": start,
+        {"video_id": video, "split": "train", "article_id": "7", "step_id": text, "text": text, "start_s": start,
          "end_s": end, "alignable": True}
         for video, text, start, end in seen
     ]  # fmt: skip
@@ -330,7 +332,7 @@ def test_metrics_stand_beside_the_papers(store: Store) -> None:
         "metric": ["R@1"], "value": [30.6], "low": [29.0], "high": [32.0], "num_videos": [600], "num_missing": [0],
         "seed": [0],
     }  # fmt: skip
-    partition = {"training": "run-1", "benchmark": "htstep"}
+    partition = {"model_id": "run-1", "benchmark": "htstep"}
     store.table("metrics").commit(pa.table(ours), partition, "0", fingerprint="f", run_id="run-1")
     own = "method = 'vina' AND benchmark = 'htstep'"
     rows = ask(store, f"SELECT split, ours, paper, difference FROM metrics_beside_paper WHERE {own}")
@@ -345,8 +347,8 @@ def test_metrics_stand_beside_the_papers(store: Store) -> None:
 def test_who_wrote_what(labelled: Store) -> None:
     rows = ask(labelled, 'SELECT "table", partition, run_id, num_rows FROM run_shards ORDER BY ALL')
     assert [tuple(row.values()) for row in rows] == [
-        ("pseudo_labels", "training=run-1, round=0", "run-1", 3),
-        ("pseudo_labels", "training=run-1, round=1", "run-1", 3),
+        ("pseudo_labels", "model_id=run-1, round=0", "run-1", 3),
+        ("pseudo_labels", "model_id=run-1, round=1", "run-1", 3),
         ("rejects", "stage=features", "run-1", 2),
         ("steps", "source=demo", "run-1", 3),
     ]
@@ -360,7 +362,7 @@ def test_filters_are_pushed_down(store: Store) -> None:
 
 
 def test_a_stream_comes_in_batches(store: Store) -> None:
-    store.table("votes").commit(votes(*map(str, range(5000))), MODEL, "0", fingerprint="a", run_id="r")
+    store.table("votes").commit(votes(*map(str, range(5000))), ENCODER, "0", fingerprint="a", run_id="r")
     with Catalogue(store) as catalogue:
         sizes = [len(batch) for batch in catalogue.stream("SELECT video_id FROM votes", 1000)]
     assert sum(sizes) == 5000 and max(sizes) <= 2048

@@ -17,7 +17,7 @@ from storage.feature_reader import FeatureReader
 from storage.schemas import TABLES
 from storage.table import Table
 from tests.fault_proxy import Fault, FaultProxy
-from tests.samples import MODEL, commit_features, commit_votes, random_videos, video_ids, votes
+from tests.samples import ENCODER, commit_features, commit_votes, random_videos, video_ids, votes
 
 
 def damage(store: Store, table: str, keep_bytes: int | None) -> str:
@@ -56,7 +56,7 @@ def test_a_missing_or_truncated_file_is_named(store: Store, keep_bytes: int | No
 def test_another_schema_version_is_refused_and_left_alone(store: Store) -> None:
     commit_votes(store, "0", "v1")
     newer = Table(store.location, dataclasses.replace(TABLES["votes"], version=2))
-    for attempt in (newer.snapshot, lambda: newer.commit(votes("v"), MODEL, "1", fingerprint="a", run_id="r")):
+    for attempt in (newer.snapshot, lambda: newer.commit(votes("v"), ENCODER, "1", fingerprint="a", run_id="r")):
         with pytest.raises(SchemaError, match=r"table votes at .* has schema version 1; .* version 2: use the code"):
             attempt()
     assert video_ids(store) == ["v1"]
@@ -81,7 +81,7 @@ def test_a_full_disk_costs_nothing_but_the_shard(small_disk: Path) -> None:
     with pytest.raises(
         StoreError, match=r"table votes: .*/votes/part-[0-9a-f]+\.parquet was not written: .*No space left"
     ):
-        store.table("votes").commit(many_votes(60_000), MODEL, "1", fingerprint="a", run_id="r")
+        store.table("votes").commit(many_votes(60_000), ENCODER, "1", fingerprint="a", run_id="r")
     assert video_ids(store) == ["v1"]
     assert commit_votes(store, "1", "v2")
     assert video_ids(Store(store.uri)) == ["v1", "v2"]

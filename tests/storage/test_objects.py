@@ -15,9 +15,9 @@ def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
 
 
 def test_files_go_in_and_are_listed_and_deleted(store: Store, tmp_path: Path) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"\0" * 1_000_000)
+    (tmp_path / "video.mp4").write_bytes(b"\0" * 1_000_000)
     for key in ("videos/é ü%20.mp4", "videos/-x_.mp4", "reports/a.html"):
-        store.objects.upload(key, tmp_path / "film.mp4")
+        store.objects.upload(key, tmp_path / "video.mp4")
     assert sorted(store.objects.keys("videos/")) == ["videos/-x_.mp4", "videos/é ü%20.mp4"]
     assert len(store.objects.get("videos/é ü%20.mp4")) == 1_000_000
     store.objects.delete("videos/-x_.mp4")
@@ -60,8 +60,8 @@ def test_a_folder_is_not_deleted_as_an_object(tmp_path: Path) -> None:
 
 
 def test_an_object_of_any_bucket_is_fetched(s3_uri: str, tmp_path: Path) -> None:
-    uri = Store(s3_uri).objects.put("videos/a b.mp4", b"film")
-    assert fetch(uri, tmp_path / "copy.mp4").read_bytes() == b"film"
+    uri = Store(s3_uri).objects.put("videos/a b.mp4", b"video")
+    assert fetch(uri, tmp_path / "copy.mp4").read_bytes() == b"video"
     with pytest.raises(MissingFileError, match="no-such"):
         fetch(f"{uri}-no-such", tmp_path / "other.mp4")
     assert [path.name for path in tmp_path.iterdir()] == ["copy.mp4"]

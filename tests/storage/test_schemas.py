@@ -44,7 +44,7 @@ def test_a_column_is_in_the_files_or_in_the_log(schema: TableSchema) -> None:
 
 
 def test_rows_are_widened_to_the_declared_types() -> None:
-    given = {"video_id": "v", "article_id": "a", "rank": 1, "model": None, "confidence": 0.5, "similarity_margin": 2}
+    given = {"video_id": "v", "article_id": "a", "rank": 1, "encoder": None, "confidence": 0.5, "similarity_margin": 2}
     rows = pa.Table.from_pylist([given])
     rows = rows.set_column(2, "rank", rows["rank"].cast(pa.int8()))
     fixed = TABLES["pairs"].cast(rows)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage import MissingFileError, SchemaError, Store, StoreError, fingerprint_of
 from storage.schemas import TABLES
-from tests.samples import MODEL, commit_features, commit_votes, label_rows, random_videos, video_ids, votes
+from tests.samples import ENCODER, commit_features, commit_votes, label_rows, random_videos, video_ids, votes
 
 ODD_IDS = [
     "a/b",
@@ -36,7 +36,7 @@ def test_a_committed_shard_is_read_back_with_its_provenance(store: Store) -> Non
     assert commit_votes(store, "0", "v1", "v2", run="run-7")
     rows = Store(store.uri).table("votes").snapshot().read().to_pylist()
     assert [row["video_id"] for row in rows] == ["v1", "v2"]
-    assert {(row["model"], row["_shard"], row["_fingerprint"], row["_written_by"]) for row in rows} == {
+    assert {(row["encoder"], row["_shard"], row["_fingerprint"], row["_written_by"]) for row in rows} == {
         ("tiny", "0", "a", "run-7")
     }
 
@@ -45,7 +45,7 @@ def test_the_same_fingerprint_is_a_no_op(store: Store) -> None:
     commit_votes(store, "0", "v1", run="run-1")
     version = store.table("votes").snapshot().version
     assert not commit_votes(store, "0", "other", run="run-2")
-    assert store.table("votes").has(MODEL, "0", "a")
+    assert store.table("votes").has(ENCODER, "0", "a")
     assert store.table("votes").snapshot().version == version
     assert video_ids(store) == ["v1"]
 
@@ -59,7 +59,7 @@ def test_force_replaces_a_shard_of_the_same_fingerprint(store: Store) -> None:
 def test_a_rerun_replaces_exactly_its_own_shard(store: Store) -> None:
     commit_votes(store, "0", "v1")
     commit_votes(store, "1", "v2")
-    store.table("votes").commit(votes("v3"), {"model": "other"}, "0", fingerprint="a", run_id="r")
+    store.table("votes").commit(votes("v3"), {"encoder": "other"}, "0", fingerprint="a", run_id="r")
     commit_votes(store, "0", "v1-again", fingerprint="b")
     assert video_ids(store) == ["v1-again", "v2", "v3"]
 
@@ -108,7 +108,7 @@ def test_the_different_values_of_columns(store: Store) -> None:
     assert snapshot.distinct("video_id") == set()
     commit_votes(store, "0", "v1", "v2", "v1")
     commit_votes(store, "1", "v2", "v3")
-    snapshot = store.table("votes").snapshot().where(**MODEL)
+    snapshot = store.table("votes").snapshot().where(**ENCODER)
     assert snapshot.distinct("video_id") == {"v1", "v2", "v3"}
     assert {name.split("|")[0] for name in snapshot.distinct("video_id", "article_id", joint="|")} == {"v1", "v2", "v3"}
 
@@ -116,20 +116,20 @@ def test_the_different_values_of_columns(store: Store) -> None:
 def test_retire_takes_out_the_shards_of_another_cut(store: Store) -> None:
     for shard in ("0", "1", "2"):
         commit_votes(store, shard, f"v{shard}")
-    store.table("votes").commit(votes("mine"), {"model": "other"}, "2", fingerprint="a", run_id="r")
-    assert store.table("votes").retire(MODEL, keep=["0"]) == ["1", "2"]
+    store.table("votes").commit(votes("mine"), {"encoder": "other"}, "2", fingerprint="a", run_id="r")
+    assert store.table("votes").retire(ENCODER, keep=["0"]) == ["1", "2"]
     assert video_ids(store) == ["mine", "v0"]
-    assert store.table("votes").retire(MODEL, keep=["0"]) == []
-    assert store.table("votes").retire(MODEL, prefix="1") == [] and store.table("votes").retire(MODEL, prefix="0") == [
-        "0"
-    ]
+    assert store.table("votes").retire(ENCODER, keep=["0"]) == []
+    assert store.table("votes").retire(ENCODER, prefix="1") == [] and store.table("votes").retire(
+        ENCODER, prefix="0"
+    ) == ["0"]
 
 
 def test_a_failing_writer_leaves_the_table_as_it_was(store: Store) -> None:
     commit_votes(store, "0", "v1")
     with (
         pytest.raises(RuntimeError, match="in the middle"),
-        store.table("votes").writer(MODEL, "1", fingerprint="a", run_id="r") as writer,
+        store.table("votes").writer(ENCODER, "1", fingerprint="a", run_id="r") as writer,
     ):
         writer.write(votes("v2"))
         raise RuntimeError("in the middle")
@@ -139,20 +139,20 @@ def test_a_failing_writer_leaves_the_table_as_it_was(store: Store) -> None:
 
 def test_a_shard_may_have_no_rows(store: Store) -> None:
     assert commit_votes(store, "0")
-    assert store.table("votes").has(MODEL, "0", "a")
+    assert store.table("votes").has(ENCODER, "0", "a")
     assert video_ids(store) == []
 
 
 def test_odd_ids_and_partitions_are_kept_as_they_are(store: Store) -> None:
     for number, odd in enumerate(ODD_IDS):
         table = store.table("votes")
-        assert table.commit(votes(odd), {"model": odd}, odd, fingerprint=f"f{number}", run_id="r")
+        assert table.commit(votes(odd), {"encoder": odd}, odd, fingerprint=f"f{number}", run_id="r")
     snapshot = Store(store.uri).table("votes").snapshot()
-    rows = snapshot.read(["video_id", "model", "_shard"]).to_pylist()
+    rows = snapshot.read(["video_id", "encoder", "_shard"]).to_pylist()
     assert sorted(row["video_id"] for row in rows) == sorted(ODD_IDS)
-    assert all(row["video_id"] == row["model"] == row["_shard"] for row in rows)
+    assert all(row["video_id"] == row["encoder"] == row["_shard"] for row in rows)
     for odd in ODD_IDS:
-        assert snapshot.where(model=odd).read(["video_id"]).column(0).to_pylist() == [odd]
+        assert snapshot.where(encoder=odd).read(["video_id"]).column(0).to_pylist() == [odd]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_odd_ids_and_partitions_are_kept_as_they_are(store: Store) -> None:
     [
         (votes("v").drop_columns(["votes"]), "table votes: missing columns votes"),
         (votes("v").append_column("x", pa.array([1])), "table votes: unknown columns x"),
-        (votes("v").append_column("model", pa.array(["m"])), "table votes: unknown columns model"),
+        (votes("v").append_column("encoder", pa.array(["m"])), "table votes: unknown columns encoder"),
         (votes("v").set_column(3, "votes", pa.array(["many"])), "table votes, column votes: .*many"),
         (votes("v").set_column(0, "video_id", pa.array([None], pa.string())), "column video_id: 1 nulls"),
         (votes("v").set_column(3, "votes", pa.array([2**40])), "table votes, column votes: .*not in range"),
@@ -170,21 +170,21 @@ def test_odd_ids_and_partitions_are_kept_as_they_are(store: Store) -> None:
 )
 def test_schemas_are_enforced_at_write(store: Store, rows: pa.Table, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        store.table("votes").commit(rows, MODEL, "0", fingerprint="a", run_id="r")
+        store.table("votes").commit(rows, ENCODER, "0", fingerprint="a", run_id="r")
     assert store.table("votes").snapshot().version == -1
 
 
 @pytest.mark.parametrize(
-    ("partition", "shard", "mark", "run", "message"),
+    ("partition", "shard", "fingerprint", "run", "message"),
     [
-        ({}, "0", "a", "r", "partitioned by model; given: nothing"),
-        ({"modle": "x"}, "0", "a", "r", "partitioned by model; given: modle"),
-        ({"model": ""}, "0", "a", "r", "column model: .* may not be empty"),
-        (MODEL, "", "a", "r", "column _shard: .* may not be empty"),
-        (MODEL, "0", "", "r", "column _fingerprint: .* may not be empty"),
-        (MODEL, "0", "a", "", "column _written_by: .* may not be empty"),
-        ({"model": object()}, "0", "a", "r", "table votes, column model: "),
-        ({"model": None}, "0", "a", "r", "table votes, column model: it may not be null"),
+        ({}, "0", "a", "r", "partitioned by encoder; given: nothing"),
+        ({"modle": "x"}, "0", "a", "r", "partitioned by encoder; given: modle"),
+        ({"encoder": ""}, "0", "a", "r", "column encoder: .* may not be empty"),
+        (ENCODER, "", "a", "r", "column _shard: .* may not be empty"),
+        (ENCODER, "0", "", "r", "column _fingerprint: .* may not be empty"),
+        (ENCODER, "0", "a", "", "column _written_by: .* may not be empty"),
+        ({"encoder": object()}, "0", "a", "r", "table votes, column encoder: "),
+        ({"encoder": None}, "0", "a", "r", "table votes, column encoder: it may not be null"),
     ],
 )
 def test_a_shard_without_its_names_is_refused(
@@ -197,12 +197,12 @@ def test_a_shard_without_its_names_is_refused(
 
 
 def test_a_partition_of_the_wrong_type_is_named(store: Store) -> None:
-    partition: dict[str, str | int] = {"training": "r", "round": 1}
+    partition: dict[str, str | int] = {"model_id": "r", "round": 1}
     rows = label_rows([("v1", "7", 0, 3, 0.8, True)])
     store.table("pseudo_labels").commit(rows, partition, "0", fingerprint="a", run_id="r")
     assert store.table("pseudo_labels").has(partition, "0", "a")
     with pytest.raises(SchemaError, match="table pseudo_labels, column round: "):
-        store.table("pseudo_labels").has({"training": "r", "round": "one"}, "0", "a")
+        store.table("pseudo_labels").has({"model_id": "r", "round": "one"}, "0", "a")
 
 
 def test_an_unknown_table_is_named(store: Store) -> None:
@@ -222,7 +222,7 @@ def test_threads_that_share_a_table_lose_nothing(store: Store) -> None:
 def test_two_writers_of_one_shard_leave_one(store: Store) -> None:
     """The second has opened its file before the first commits; same fingerprint: the first one stays."""
     other = Store(store.uri)
-    with store.table("votes").writer(MODEL, "0", fingerprint="a", run_id="late") as late:
+    with store.table("votes").writer(ENCODER, "0", fingerprint="a", run_id="late") as late:
         late.write(votes("v1"))
         assert commit_votes(other, "0", "v1", run="early")
     assert not late.committed
@@ -234,7 +234,7 @@ def test_a_file_alone_says_what_it_is(store: Store) -> None:
     snapshot = store.table("votes").snapshot()
     with store.location.filesystem.open_input_file(snapshot.path(snapshot.shards[0])) as source:
         story = json.loads(pq.read_schema(source).metadata[b"vina"])
-    assert story == {"table": "votes", "model": "tiny", "_shard": "0", "_fingerprint": "a", "_written_by": "run-7"}
+    assert story == {"table": "votes", "encoder": "tiny", "_shard": "0", "_fingerprint": "a", "_written_by": "run-7"}
 
 
 def test_any_delta_reader_opens_a_table(store: Store) -> None:

@@ -20,7 +20,7 @@ def add_commands(add: Add) -> None:
         "ground",
         _ground,
         "find the steps of an article in a video, and say which are not shown",
-        'vina ground film.mp4 --steps "Chop the onion; Fry it" --narrations film.srt --output film.html',
+        'vina ground video.mp4 --steps "Chop the onion; Fry it" --narrations video.srt --output video.html',
     )
     ground.add_argument("video", nargs="?", metavar="VIDEO", help="a video file, or the id of an imported video")
     what = ground.add_mutually_exclusive_group()

@@ -26,7 +26,7 @@ def add_commands(add: Add) -> None:
         "video", nargs="?", metavar="VIDEO", help="a video's id; one that begins with - goes last, after --"
     )
     pair.add_argument(
-        "--model", metavar="NAME", help="vote now, by this: a sentence model's folder, or its name (default: MPNet)"
+        "--encoder", metavar="NAME", help="vote now, by this: a sentence model's folder, or its name (default: MPNet)"
     )
     pair.add_argument("--articles", metavar="SOURCE", help="vote now, for these: whose articles (default: wikihow)")
     pair.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy over confidence into a PNG or SVG file")
@@ -43,12 +43,12 @@ def _one(options: argparse.Namespace) -> int:
     from tasks.pairing.lookup import look_up  # which loads torch
 
     store = existing_store(options.store)
-    asked = options.model is not None or options.articles is not None
-    settings = PairingSettings(model=options.model, articles=options.articles) if asked else None
+    asked = options.encoder is not None or options.articles is not None
+    settings = PairingSettings(encoder=options.encoder, articles=options.articles) if asked else None
     found = look_up(store, options.video, settings)
     if options.json:
         answer = {
-            "model": found.model,
+            "encoder": found.encoder,
             "ranking": [vars(ranked) for ranked in found.ranking],
             "ballots": [ballot._asdict() for ballot in found.ballots],
         }
@@ -62,7 +62,7 @@ def _one(options: argparse.Namespace) -> int:
         ["narration", "votes for", "similarity"],
         [(ballot.text, ballot.title, f"{ballot.similarity:.2f}") for ballot in found.ballots],
     )
-    print_parts(f"{options.video}, by {found.model}", ranking, ballots)
+    print_parts(f"{options.video}, by {found.encoder}", ranking, ballots)
     return 0
 
 

@@ -132,6 +132,6 @@ def _export(options: argparse.Namespace) -> int:
 
     path = options.output or Path(f"htstep-{options.split}.csv")
     found = export_htstep(existing_store(options.store), options.run, options.split, options.method, path)
-    print(f"{path}: {found.num_rows:,} segments by {found.method} of {found.training}")
+    print(f"{path}: {found.num_rows:,} segments by {found.method} of {found.model_id}")
     print(f"  on {found.num_videos:,} of the {found.num_listed:,} videos of {options.split}")
     return 0

@@ -26,7 +26,7 @@ FLAGS = {
     "joint": ("features", "joint"),
     "dictionary": ("features", "dictionary"),
     "retry_rejected": ("features", "retry_rejected"),
-    "model": ("pairing", "model"),
+    "model": ("pairing", "encoder"),
     "articles": ("pairing", "articles"),
     "correct_hubs": ("pairing", "correct_hubs"),
 }

@@ -21,7 +21,7 @@ from storage import Store
 from storage.catalogue import Catalogue
 
 PREFECT = [sys.executable, "-m", "prefect"]
-DECLARED = Path(__file__).resolve().parents[2] / "prefect.yaml"
+DECLARED = Path(__file__).resolve().parents[3] / "prefect.yaml"
 POOLS = {"vina-cpu": [], "vina-gpu": ["--limit", "1"]}
 """The pools, and what their worker on this machine is told: a GPU does one thing at a time."""
 START_S = 120
@@ -159,7 +159,7 @@ def _active() -> list[dict[str, Any]]:
     from prefect.client.schemas import filters
 
     states = filters.FlowRunFilterState(type=filters.FlowRunFilterStateType.model_validate({"any_": ACTIVE}))
-    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=["vina", "piece"]))
+    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=["vina", "part"]))
     rows = []
     with get_client(sync_client=True) as client:
         for run in client.read_flow_runs(flow_filter=flows, flow_run_filter=filters.FlowRunFilter(state=states)):

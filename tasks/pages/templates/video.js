@@ -1,7 +1,7 @@
 "use strict";
 for (const root of document.querySelectorAll(".video")) {
   const seconds = Number(root.dataset.seconds);
-  const film = root.querySelector("video");
+  const video = root.querySelector("video");
   const range = root.querySelector(".time");
   const steps = [...root.querySelectorAll(".step")];
   const said = root.querySelector(".now");
@@ -20,18 +20,18 @@ for (const root of document.querySelectorAll(".video")) {
     }
   };
   const seek = (t) => {
-    if (film) film.currentTime = t;
+    if (video) video.currentTime = t;
     show(t);
   };
 
-  if (film) {
-    const data = root.querySelector(".film");
+  if (video) {
+    const data = root.querySelector(".player-data");
     if (data) {
       const bytes = Uint8Array.from(atob(data.textContent.trim()), (letter) => letter.charCodeAt(0));
-      film.src = URL.createObjectURL(new Blob([bytes], { type: data.dataset.type }));
+      video.src = URL.createObjectURL(new Blob([bytes], { type: data.dataset.type }));
     }
-    film.addEventListener("timeupdate", () => show(film.currentTime));
-    film.addEventListener("error", () => { root.querySelector(".no-film").hidden = false; });
+    video.addEventListener("timeupdate", () => show(video.currentTime));
+    video.addEventListener("error", () => { root.querySelector(".no-video").hidden = false; });
   }
   for (const button of root.querySelectorAll("button[data-start]")) {
     button.addEventListener("click", () => seek(Number(button.dataset.start)));

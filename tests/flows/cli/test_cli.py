@@ -29,7 +29,7 @@ def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.Com
         input=stdin,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])} | environment,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])} | environment,
         check=False,
     )
 
@@ -182,7 +182,7 @@ def test_a_type_that_parquet_lacks_is_named(filled: str, tmp_path: Path) -> None
 def test_output_is_appended_to_what_a_script_wrote(filled: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m flows.cli sql 'SELECT 1 AS a' --format csv --store '{filled}'"
     script = f"echo before > out; {command} >> out; echo after >> out"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, env=environment)
     assert (tmp_path / "out").read_text() == "before\na\n1\nafter\n"
 
@@ -194,7 +194,7 @@ def test_many_rows_are_cut_and_it_says_so(filled: str) -> None:
 
 @pytest.mark.parametrize("command", ["sql 'FROM range(300000)' --format csv", "tables", "describe votes"])
 def test_a_reader_that_stops_reading_is_no_error(filled: str, command: str) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     pipe = f"set -o pipefail; {sys.executable} -m flows.cli {command} --store '{filled}' | true"
     answer = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False, env=environment)
     assert (answer.stderr, answer.returncode) == ("", 0)
@@ -250,7 +250,7 @@ def test_statements_from_standard_input(filled: str) -> None:
 def test_the_prompt_on_a_terminal(filled: str) -> None:
     run_here, there = pty.openpty()
     command = [sys.executable, "-m", "flows.cli", "sql", "--store", filled]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "dumb"}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "TERM": "dumb"}
     process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, env=environment, close_fds=True)
     os.close(there)
     os.write(run_here, b"SELECT count(*) AS voters\nFROM votes;\nDROP VIEW votes;\n.quit\n")

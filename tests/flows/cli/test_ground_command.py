@@ -19,7 +19,7 @@ from tasks.grounding.video_input import _settings
 from tasks.pipeline.job import Job
 from tasks.pipeline.run_record import record_run
 from tasks.training.model_files import find_model, key, read_model
-from tests.trained_store import RUN, films
+from tests.trained_store import RUN, video_files
 from tests.vina_model.test_grounder import make
 from vina_model.grounder import Grounder
 
@@ -27,13 +27,13 @@ Out = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def film(trained: Job) -> Path:
-    return next(iter(films(Store(trained.store)).values()))
+def video_file(trained: Job) -> Path:
+    return next(iter(video_files(Store(trained.store)).values()))
 
 
 def task_of(job: Job, video: str) -> str:
     rows = Store(job.store).table("annotations").snapshot().where(benchmark="htstep").read().to_pylist()
-    return str(next(row["task_id"] for row in rows if row["video_id"] == video))
+    return str(next(row["article_id"] for row in rows if row["video_id"] == video))
 
 
 def answer(arguments: list[str], capsys: Out) -> dict[str, object]:
@@ -41,10 +41,10 @@ def answer(arguments: list[str], capsys: Out) -> dict[str, object]:
     return dict(json.loads(capsys.readouterr().out))
 
 
-def test_from_the_film_to_a_table_and_files(trained: Job, film: Path, tmp_path: Path, capsys: Out) -> None:
-    task = task_of(trained, film.stem)
+def test_from_the_video_to_a_table_and_files(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
+    task = task_of(trained, video_file.stem)
     outputs = [tmp_path / f"out.{ending}" for ending in ("json", "csv", "vtt", "html")]
-    arguments = ["ground", str(film), "--task", task, "--store", trained.store, "--device", "cpu"]
+    arguments = ["ground", str(video_file), "--task", task, "--store", trained.store, "--device", "cpu"]
     assert main([*arguments, *(word for path in outputs for word in ("--output", str(path)))]) == 0
     shown = capsys.readouterr().out
     steps = json.loads(outputs[0].read_text())["steps"]
@@ -56,34 +56,34 @@ def test_from_the_film_to_a_table_and_files(trained: Job, film: Path, tmp_path: 
     assert all(f"written: {path}" in shown for path in outputs)
 
 
-def test_the_features_are_made_from_the_film(trained: Job, film: Path, tmp_path: Path, capsys: Out) -> None:
-    """A copy that the store does not know says the same as the film that it knows; the stored id says much the same."""
-    task = task_of(trained, film.stem)
+def test_the_features_are_made_from_the_video(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
+    """A copy that the store does not know says the same as the video that it knows; the stored id says nearly that."""
+    task = task_of(trained, video_file.stem)
     copy = tmp_path / "copy.mp4"
-    shutil.copyfile(film, copy)
+    shutil.copyfile(video_file, copy)
     said = Store(trained.store).table("narrations").snapshot().read().to_pylist()
-    own = [row for row in said if row["video_id"] == film.stem]
+    own = [row for row in said if row["video_id"] == video_file.stem]
     own = [{"text": row["text"], "start": row["start_s"], "end": row["end_s"]} for row in own]
     (tmp_path / "said.json").write_text(json.dumps(own))
     common = ["--task", task, "--store", trained.store, "--device", "cpu"]
-    known = answer(["ground", str(film), *common], capsys)
+    known = answer(["ground", str(video_file), *common], capsys)
     fresh = answer(["ground", str(copy), *common, "--narrations", str(tmp_path / "said.json")], capsys)
-    by_id = answer(["ground", film.stem, *common], capsys)
+    by_id = answer(["ground", video_file.stem, *common], capsys)
     assert known["steps"] == fresh["steps"] != by_id["steps"]
     assert known["seconds"] == fresh["seconds"] == by_id["seconds"]
 
 
-def test_a_models_file_is_enough_without_a_store(trained: Job, film: Path, tmp_path: Path, capsys: Out) -> None:
+def test_a_models_file_is_enough_without_a_store(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
     store = Store(trained.store)
-    model = store.objects.download(key(find_model(store)["training"]), tmp_path / "model.pt")
-    arguments = ["ground", str(film), "--steps", "Chop the onion; Fry it", "--checkpoint", str(model)]
+    model = store.objects.download(key(find_model(store)["model_id"]), tmp_path / "model.pt")
+    arguments = ["ground", str(video_file), "--steps", "Chop the onion; Fry it", "--checkpoint", str(model)]
     found = answer([*arguments, "--store", str(tmp_path / "none")], capsys)
     assert [step["text"] for step in found["steps"]] == ["Chop the onion", "Fry it"]  # type: ignore[attr-defined]
-    assert found["narrations"] == 0 and found["model"] == find_model(store, RUN)["training"]
+    assert found["narrations"] == 0 and found["model"] == find_model(store, RUN)["model_id"]
 
 
-def test_without_an_article_the_vote_proposes_three(trained: Job, film: Path, capsys: Out) -> None:
-    arguments = ["ground", film.stem, "--store", trained.store]
+def test_without_an_article_the_vote_proposes_three(trained: Job, video_file: Path, capsys: Out) -> None:
+    arguments = ["ground", video_file.stem, "--store", trained.store]
     found = answer(arguments, capsys)
     proposals = found["proposals"]
     assert isinstance(proposals, list) and 1 <= len(proposals) <= 3
@@ -93,22 +93,22 @@ def test_without_an_article_the_vote_proposes_three(trained: Job, film: Path, ca
 
 
 def test_a_training_checkpoint_works_and_does_not_say_what_is_shown(
-    trained: Job, film: Path, tmp_path: Path, capsys: Out
+    trained: Job, video_file: Path, tmp_path: Path, capsys: Out
 ) -> None:
     store = Store(trained.store)
-    checkpoint = store.objects.download(f"checkpoints/{find_model(store)['training']}/last.pt", tmp_path / "last.pt")
-    arguments = ["ground", film.stem, "--steps", "Chop the onion; Xyzzy", "--store", trained.store]
+    checkpoint = store.objects.download(f"checkpoints/{find_model(store)['model_id']}/last.pt", tmp_path / "last.pt")
+    arguments = ["ground", video_file.stem, "--steps", "Chop the onion; Xyzzy", "--store", trained.store]
     assert main([*arguments, "--checkpoint", str(checkpoint)]) == 0
     shown = capsys.readouterr().out
     assert "not known" in shown and "never calibrated" in shown and "knows no word of: Xyzzy" in shown
 
 
-def odd_film(path: Path, num_frames: int) -> Path:
+def odd_video(path: Path, num_frames: int) -> Path:
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=Fraction(12))
         stream.width = stream.height = 64
         stream.pix_fmt = "yuv420p"
-        container.start_encoding()  # a film of no frames has a header too
+        container.start_encoding()  # a video of no frames has a header too
         for _ in range(num_frames):
             frame = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), format="rgb24")
             container.mux(stream.encode(frame))
@@ -122,17 +122,17 @@ def odd_film(path: Path, num_frames: int) -> Path:
         (["none.mp4", "--steps", "x"], "there is no video file at none.mp4"),
         (["nobody", "--steps", "x"], "there is no file nobody, and no video of that id in the store"),
         (["FOLDER", "--steps", "x"], "it is a folder"),
-        (["FILM", "--steps", " ; "], "--steps has no steps"),
-        (["FILM", "--article", "none.txt"], "the article none.txt cannot be read"),
-        (["FILM", "--task", "Nothing at All"], "the store has no article 'Nothing at All'"),
-        (["FILM", "--steps", "x", "--narrations", "none.srt"], "there is no file of narrations at none.srt"),
-        (["FILM", "--steps", "x", "--checkpoint", "none.pt"], "there is no checkpoint at none.pt"),
-        (["FILM", "--steps", "x", "--checkpoint", "run-77"], "no checkpoint file run-77, and no run of that id"),
-        (["FILM", "--steps", "x", "--checkpoint", "vina@0"], "there is no model vina@0; the models there are: vina@"),
-        (["FILM", "--steps", "x", "--output", "x.docx"], "must end in .json, .csv, .vtt, .html"),
-        (["FILM", "--steps", "x", "--output", "no/x.csv"], "there is no folder no"),
-        (["FILM", "--steps", "x", "--device", "abacus"], "there is no device 'abacus' here"),
-        (["FILM", "--steps", "x", "--weights", "none.pth"], "there are no weights at none.pth"),
+        (["VIDEO", "--steps", " ; "], "--steps has no steps"),
+        (["VIDEO", "--article", "none.txt"], "the article none.txt cannot be read"),
+        (["VIDEO", "--task", "Nothing at All"], "the store has no article 'Nothing at All'"),
+        (["VIDEO", "--steps", "x", "--narrations", "none.srt"], "there is no file of narrations at none.srt"),
+        (["VIDEO", "--steps", "x", "--checkpoint", "none.pt"], "there is no checkpoint at none.pt"),
+        (["VIDEO", "--steps", "x", "--checkpoint", "run-77"], "no checkpoint file run-77, and no run of that id"),
+        (["VIDEO", "--steps", "x", "--checkpoint", "vina@0"], "there is no model vina@0; the models there are: vina@"),
+        (["VIDEO", "--steps", "x", "--output", "x.docx"], "must end in .json, .csv, .vtt, .html"),
+        (["VIDEO", "--steps", "x", "--output", "no/x.csv"], "there is no folder no"),
+        (["VIDEO", "--steps", "x", "--device", "abacus"], "there is no device 'abacus' here"),
+        (["VIDEO", "--steps", "x", "--weights", "none.pth"], "there are no weights at none.pth"),
         (["TEXT", "--steps", "x"], "cannot be opened as a video"),
         (["EMPTY", "--steps", "x"], "cannot be opened as a video"),
         (["NOTHING", "--steps", "x"], "nothing.mp4 has no video stream"),
@@ -140,13 +140,13 @@ def odd_film(path: Path, num_frames: int) -> Path:
     ],
 )
 def test_mistakes_are_named(
-    trained: Job, film: Path, tmp_path: Path, capsys: Out, arguments: list[str], message: str
+    trained: Job, video_file: Path, tmp_path: Path, capsys: Out, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "text.mp4").write_text("hello")
     (tmp_path / "empty.mp4").write_bytes(b"")
     places = {
-        "FILM": film, "FOLDER": tmp_path, "TEXT": tmp_path / "text.mp4", "EMPTY": tmp_path / "empty.mp4",
-        "NOTHING": odd_film(tmp_path / "nothing.mp4", 0), "STILL": odd_film(tmp_path / "still.mkv", 0),
+        "VIDEO": video_file, "FOLDER": tmp_path, "TEXT": tmp_path / "text.mp4", "EMPTY": tmp_path / "empty.mp4",
+        "NOTHING": odd_video(tmp_path / "nothing.mp4", 0), "STILL": odd_video(tmp_path / "still.mkv", 0),
     }  # fmt: skip
     named = [str(places.get(word, word)) for word in arguments]
     assert main(["ground", *named, "--store", trained.store]) == 1
@@ -154,48 +154,48 @@ def test_mistakes_are_named(
     assert message in error and "Traceback" not in error
 
 
-def test_a_film_of_less_than_a_second(trained: Job, tmp_path: Path, capsys: Out) -> None:
-    path = odd_film(tmp_path / "short.mp4", 3)
+def test_a_video_of_less_than_a_second(trained: Job, tmp_path: Path, capsys: Out) -> None:
+    path = odd_video(tmp_path / "short.mp4", 3)
     found = answer(["ground", str(path), "--steps", "Chop the onion", "--store", trained.store], capsys)
     assert found["seconds"] == 1
 
 
-def test_a_store_without_a_model_and_no_store_at_all(film: Path, tmp_path: Path, capsys: Out) -> None:
+def test_a_store_without_a_model_and_no_store_at_all(video_file: Path, tmp_path: Path, capsys: Out) -> None:
     (tmp_path / "store").mkdir()
-    assert main(["ground", str(film), "--steps", "x", "--store", str(tmp_path / "store")]) == 1
+    assert main(["ground", str(video_file), "--steps", "x", "--store", str(tmp_path / "store")]) == 1
     assert "has no trained model: make one with `vina run`, or name --checkpoint FILE" in capsys.readouterr().err
-    assert main(["ground", str(film), "--steps", "x", "--store", str(tmp_path / "none")]) == 1
+    assert main(["ground", str(video_file), "--steps", "x", "--store", str(tmp_path / "none")]) == 1
     assert "there is no checkpoint, and no store to take a model from" in capsys.readouterr().err
 
 
-def test_a_film_with_neither_steps_nor_narrations(trained: Job, tmp_path: Path, capsys: Out) -> None:
-    path = odd_film(tmp_path / "silent.mp4", 30)
+def test_a_video_with_neither_steps_nor_narrations(trained: Job, tmp_path: Path, capsys: Out) -> None:
+    path = odd_video(tmp_path / "silent.mp4", 30)
     assert main(["ground", str(path), "--store", trained.store]) == 1
     assert "no steps to look for, and no narrations to find an article by" in capsys.readouterr().err
 
 
-def test_features_by_other_weights_are_refused(trained: Job, film: Path, tmp_path: Path, capsys: Out) -> None:
+def test_features_by_other_weights_are_refused(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
     """A model whose features were made by weights that are not at hand says so, and which."""
     store = Store(trained.store)
-    model = read_model(store, find_model(store)["training"], "cpu")
+    model = read_model(store, find_model(store)["model_id"], "cpu")
     for made_with, message in (
         ({"weights_sha256": "a" * 64}, "has learnt from demo-concepts features by weights aaaaaaaaaaaaaaaa"),
         ({}, None),
     ):
         torch.save(replace(model, made_with=made_with).saved(), tmp_path / "model.pt")
-        code = main(["ground", str(film), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")])
+        code = main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")])
         assert code == (1 if message else 0) and (message or "") in capsys.readouterr().err
     torch.save(replace(model, backbone="clip-vit-b-32").saved(), tmp_path / "model.pt")
-    assert main(["ground", str(film), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
+    assert main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
     assert "features of 'clip-vit-b-32', which cannot be made here" in capsys.readouterr().err
     torch.save(replace(model, backbone="s3d-milnce", made_with={}).saved(), tmp_path / "model.pt")
-    assert main(["ground", str(film), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
+    assert main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
     assert "with its trained weights: name their file with --weights" in capsys.readouterr().err
 
 
-def test_the_python_api_is_three_words(trained: Job, film: Path, tmp_path: Path) -> None:
+def test_the_python_api_is_three_words(trained: Job, video_file: Path, tmp_path: Path) -> None:
     store = Store(trained.store)
-    path = store.objects.download(key(find_model(store)["training"]), tmp_path / "model.pt")
+    path = store.objects.download(key(find_model(store)["model_id"]), tmp_path / "model.pt")
     features = np.random.default_rng(0).standard_normal((30, 128))
     found = Grounder.from_checkpoint(path).ground(features, ["Chop the onion"], ["so chop it"])
     assert found.steps[0].presence is not None and found.matrices["fused"].shape == (1, 30)

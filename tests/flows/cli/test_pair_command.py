@@ -7,8 +7,8 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
-from tests.flows.test_cli import vina
-from tests.tasks.pairing.corpora import FakeModel, add_articles, add_narrations, add_videos, make_pairs, versions_of
+from tests.flows.cli.test_cli import vina
+from tests.tasks.pairing.corpora import FakeEncoder, add_articles, add_narrations, add_videos, make_pairs, versions_of
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.Ca
         (("aXp6zgcka8B",), "no narrations of a video 'aXp6zgcka8B'; the nearest ids that have: aXp6zgcka8A, other"),
         (("aXp6zgcka8A", "--plot", "x.png"), "--plot is about all videos: leave VIDEO out"),
         (("aXp6zgcka8A", "--articles", "nowhere"), "no articles of nowhere with steps"),
-        (("aXp6zgcka8A", "--model", "no/model"), "the model no/model is not on this machine"),
+        (("aXp6zgcka8A", "--encoder", "no/model"), "the model no/model is not on this machine"),
     ],
 )
 def test_wrong_questions_about_pairs(
@@ -54,7 +54,7 @@ def test_wrong_questions_about_pairs(
 def test_the_votes_of_all_are_told_and_drawn(
     spoken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    FakeModel().install(monkeypatch)
+    FakeEncoder().install(monkeypatch)
     make_pairs(Store(spoken))
     assert main(["pair", "--store", spoken]) == 0
     told = capsys.readouterr().out
@@ -77,7 +77,7 @@ DASHED = ("-Xp6zgcka8A", "--p6zgcka8A", "-0123456789", "-_p6-gcka8-")
 def test_a_videos_id_may_begin_with_a_dash(
     spoken: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], video: str
 ) -> None:
-    FakeModel().install(monkeypatch)
+    FakeEncoder().install(monkeypatch)
     add_narrations(Store(spoken), "howto100m", {video: ["hello"]}, "dashed")
     for arguments in ((video, "--store", spoken), ("--store", spoken, video), ("--store", spoken, "--", video)):
         assert main(["pair", *arguments]) == 0
@@ -108,17 +108,17 @@ def test_a_videos_votes_are_those_that_were_counted_unless_others_are_asked_for(
 ) -> None:
     store = Store(spoken)
     add_articles(store, "youwikihow", {"youwikihow/1": "Fry an Egg"})
-    FakeModel().install(monkeypatch, "counted@1")
+    FakeEncoder().install(monkeypatch, "counted@1")
     make_pairs(store)
-    model, before = FakeModel().install(monkeypatch, "asked@2"), versions_of(store)
+    encoder, before = FakeEncoder().install(monkeypatch, "asked@2"), versions_of(store)
 
     def ask(*arguments: str) -> dict[str, list[dict[str, str]]]:
         assert main(["pair", "aXp6zgcka8A", "--json", "--store", spoken, *arguments]) == 0
         return dict(json.loads(capsys.readouterr().out))
 
     counted = ask()
-    assert counted["model"] == "counted@1" and len(counted["ballots"]) == 3 and model.texts == []
-    assert ask("--model", "mine")["model"] == "asked@2" and "put the eggs in boiling water" in model.texts
+    assert counted["encoder"] == "counted@1" and len(counted["ballots"]) == 3 and encoder.texts == []
+    assert ask("--encoder", "mine")["encoder"] == "asked@2" and "put the eggs in boiling water" in encoder.texts
     other = ask("--articles", "youwikihow")
-    assert other["model"] == "asked@2" and {ballot["title"] for ballot in other["ballots"]} == {"Fry an Egg"}
+    assert other["encoder"] == "asked@2" and {ballot["title"] for ballot in other["ballots"]} == {"Fry an Egg"}
     assert versions_of(store) == before

@@ -45,9 +45,9 @@ class HTStep:
         self.candidates = {video: steps[entry["activity"], entry["variation"]] for video, entry in self.entries.items()}
         self.activities = {video: entry["activity"] for video, entry in self.entries.items()}
         self.truth = [
-            Segment(video, piece["id"], *piece["segment"])
+            Segment(video, annotation["id"], *annotation["segment"])
             for video, entry in self.entries.items()
-            for piece in entry["annotations"]
+            for annotation in entry["annotations"]
         ]
 
     def value(self, detections: Sequence[Detection]) -> float:
@@ -187,11 +187,11 @@ def test_crosstask_articles(tmp_path: Path, capsys: Capture) -> None:
         if task in {"105222", "44789", "87706"}:
             continue
         headlines = range(len(entry["task_text"]["simplified_headline_list"]))
-        for video, pieces in entry["crosstask_annotations"].items():
+        for video, annotations in entry["crosstask_annotations"].items():
             own = [
-                Segment((task, video), int(headline), float(piece["step_s"]), float(piece["step_e"]))
-                for piece in pieces
-                for headline in entry["step2headline"][int(piece["step_id"]) - 1].split("/")
+                Segment((task, video), int(headline), float(annotation["step_s"]), float(annotation["step_e"]))
+                for annotation in annotations
+                for headline in entry["step2headline"][int(annotation["step_id"]) - 1].split("/")
                 if headline != "_"
             ]
             truth += own

@@ -21,11 +21,11 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.run_record import record_run
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
 from tests.conftest import free_port, wait_for_port
-from tests.trained_store import RUN, copy_of, films
+from tests.trained_store import RUN, copy_of, video_files
 
 EVIL = "<script>document.title = 'taken'</script>"
 ODD_ID = "a/b?c=<i>&'d'"
-PAGE_ID = "a page in the place of a film"
+PAGE_ID = "a page in the place of a video"
 OUTSIDE_ID = "a file outside the store"
 LINK_ID = "a link out of the store"
 
@@ -55,7 +55,7 @@ def store(trained: Job, tmp_path_factory: pytest.TempPathFactory) -> Store:
     constants = dict.fromkeys(store.table("features").schema.constants) | {"stride_s": 1.0, "layer": "as imported"}
     place = {"backbone": "demo-concepts"}
     with store.table("features").writer(place, "odd", constants=constants, **told) as writer:  # type: ignore[arg-type]
-        writer.write(feature_rows(ODD_ID, features.read(next(iter(films(store))))))
+        writer.write(feature_rows(ODD_ID, features.read(next(iter(video_files(store))))))
     return store
 
 
@@ -79,7 +79,7 @@ def test_from_the_runs_to_a_report_and_to_a_video_that_plays(browser: Browser, s
         page.get_by_role("link", name=RUN, exact=True).click()
         expect(page.locator("h1")).to_have_text(f"VINA, run {RUN}")
         page.get_by_role("link", name="Videos", exact=True).first.click()
-        video = next(iter(films(store)))
+        video = next(iter(video_files(store)))
         page.get_by_label("id or title has").fill(video[2:9])
         page.get_by_role("button", name="Search").click()
         page.get_by_role("link", name=video).click()
@@ -131,10 +131,10 @@ def test_odd_names_are_shown_as_text(browser: Browser, site: str) -> None:
         assert page.locator("h1").inner_text() == EVIL == page.locator(".what").inner_text()
 
 
-@pytest.mark.parametrize("path", ["/", "/videos", "/sql?query=FROM%20corpus", "/video?id=FILM", "/run?id=run-1"])
+@pytest.mark.parametrize("path", ["/", "/videos", "/sql?query=FROM%20corpus", "/video?id=VIDEO", "/run?id=run-1"])
 @pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])
 def test_everybody_can_read_it(browser: Browser, site: str, store: Store, path: str, width: int, dark: bool) -> None:
-    address = site + path.replace("FILM", next(iter(films(store))))
+    address = site + path.replace("VIDEO", next(iter(video_files(store))))
     with opened(browser, address, width, dark) as page:
         assert findings(page) == [] and not is_too_wide(page)
 
@@ -143,11 +143,11 @@ def test_what_is_not_there_is_said(site: str) -> None:
     for path, message in (
         ("/video?id=nobody", "has no demo-concepts features"),
         ("/run?id=nobody", "there is no run"),
-        ("/film?id=nobody", "no video of that id"),
+        ("/video-file?id=nobody", "no video of that id"),
         ("/video?id=" + quote(ODD_ID) + "&by=7", "no matrices of round"),
-        ("/film?id=" + quote(PAGE_ID), "has no film that a browser plays"),
-        ("/film?id=" + quote(OUTSIDE_ID), "is neither in the store nor in a folder that was imported"),
-        ("/film?id=" + quote(LINK_ID), "is neither in the store nor in a folder that was imported"),
+        ("/video-file?id=" + quote(PAGE_ID), "has no video that a browser plays"),
+        ("/video-file?id=" + quote(OUTSIDE_ID), "is neither in the store nor in a folder that was imported"),
+        ("/video-file?id=" + quote(LINK_ID), "is neither in the store nor in a folder that was imported"),
     ):
         answer = httpx.get(site + path)
         assert answer.status_code == 404 and message in answer.text, path
@@ -163,20 +163,20 @@ def test_other_names_for_this_machine_get_nothing(site: str) -> None:
     assert httpx.get(site, headers=asked_by_another).status_code == 200
 
 
-def test_a_film_is_given_in_parts(site: str, store: Store) -> None:
-    video, path = next(iter(films(store).items()))
-    answer = httpx.get(f"{site}/film?id={video}", headers={"Range": "bytes=10-19"})
+def test_a_video_is_given_in_parts(site: str, store: Store) -> None:
+    video, path = next(iter(video_files(store).items()))
+    answer = httpx.get(f"{site}/video-file?id={video}", headers={"Range": "bytes=10-19"})
     assert answer.status_code == 206 and answer.content == path.read_bytes()[10:20]
 
 
-def test_films_of_imported_folders_are_given_out(store: Store) -> None:
+def test_videos_of_imported_folders_are_given_out(store: Store) -> None:
     folder = Path(store.uri).parent
     client = TestClient(make_app(store, ["testserver"]))
-    assert client.get("/film", params={"id": OUTSIDE_ID}).status_code == 404
+    assert client.get("/video-file", params={"id": OUTSIDE_ID}).status_code == 404
     with record_run(store, "import-1", ["import"], {"source": "videos", "path": str(folder)}):
         pass
-    assert client.get("/film", params={"id": OUTSIDE_ID}).text == "secret"
-    assert client.get("/film", params={"id": LINK_ID}).text == "secret"
+    assert client.get("/video-file", params={"id": OUTSIDE_ID}).text == "secret"
+    assert client.get("/video-file", params={"id": LINK_ID}).text == "secret"
 
 
 def test_sql_writes_nothing(site: str, store: Store) -> None:

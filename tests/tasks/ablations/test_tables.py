@@ -69,22 +69,22 @@ def test_every_cell_is_there_and_kept(ablated: Ablation) -> None:
     assert counts == [2, 2, 1, 1, 3, 3], "TAN* and N know no fusion, S hears nothing"
     assert all(0 <= found.value <= 100 for found in results)
     rows = ablated.store.table("ablations").snapshot().read().to_pylist()
-    kept = {(row["row"], row["measure"], row["seed"], row["training"], row["value"]) for row in rows}
-    assert kept == {(found.row, found.measure, found.seed, found.training, found.value) for found in results}
+    kept = {(row["row"], row["measure"], row["seed"], row["model_id"], row["value"]) for row in rows}
+    assert kept == {(found.row, found.measure, found.seed, found.model_id, found.value) for found in results}
     metrics = ablated.store.table("metrics").snapshot().read().to_pylist()
-    by_cell = {(row["training"], row["protocol"], row["method"], row["metric"], row["split"]): row for row in metrics}
+    by_cell = {(row["model_id"], row["protocol"], row["method"], row["metric"], row["split"]): row for row in metrics}
     sixth = next(found for found in results if found.variant == "(6) N+S, iterative" and "w/ nar." in found.measure)
-    stored = by_cell[sixth.training, "htstep-r1", "vina with narrations", "R@1", "val_seen"]
+    stored = by_cell[sixth.model_id, "htstep-r1", "vina with narrations", "R@1", "val_seen"]
     assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.split == "val_seen"
 
 
 def test_tables_share_trainings_and_nothing_is_trained_twice(ablated: Ablation) -> None:
     ablated.make("components", [3])
     store = ablated.store
-    before = {shard.constants["training"] for shard in store.table("training_log").snapshot().shards}
+    before = {shard.constants["model_id"] for shard in store.table("training_log").snapshot().shards}
     pathways = ablated.make("pathways", [3])
     assert [found.variant for found in pathways] == [row.name for row in rows_of("pathways", TINY)]
-    assert {shard.constants["training"] for shard in store.table("training_log").snapshot().shards} == before
+    assert {shard.constants["model_id"] for shard in store.table("training_log").snapshot().shards} == before
     versions = {name: store.table(name).snapshot().version for name in ("training_log", "pseudo_labels", "metrics")}
     again = ablated.make("pathways", [3])
     assert again == pathways
@@ -96,11 +96,11 @@ def test_discarded_labels_are_counted(ablated: Ablation) -> None:
     found = {row.variant: row.value for row in results if row.measure == "max % discarded"}
     store = ablated.store
     assert set(found) == {row.name for row in rows_of("labels", ablated.job.training)} and len(found) == 5
-    labels = store.table("pseudo_labels").snapshot().read(["training", "round", "kept", "gamma", "matrix"]).to_pylist()
+    labels = store.table("pseudo_labels").snapshot().read(["model_id", "round", "kept", "gamma", "matrix"]).to_pylist()
     own = next(row for row in results if row.variant == "fused, gamma 0.55")
     rounds: dict[int, list[bool]] = {}
     for row in labels:
-        if row["training"] == own.training and row["round"]:
+        if row["model_id"] == own.model_id and row["round"]:
             assert (row["matrix"], row["gamma"]) == ("F", pytest.approx(0.55))
             rounds.setdefault(row["round"], []).append(not row["kept"])
     assert found[own.variant] == pytest.approx(max(100 * sum(flags) / len(flags) for flags in rounds.values()))

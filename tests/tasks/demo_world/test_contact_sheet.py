@@ -1,4 +1,4 @@
-"""Contact sheets of real but very short films."""
+"""Contact sheets of real but very short videos."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,13 +31,13 @@ def short_video(number: int, *rows: int | None) -> Video:
 
 
 @pytest.fixture
-def filmed(tmp_path: Path) -> Callable[..., tuple[Video, Path]]:
-    def film(number: int, *rows: int | None) -> tuple[Video, Path]:
+def with_video(tmp_path: Path) -> Callable[..., tuple[Video, Path]]:
+    def video_file(number: int, *rows: int | None) -> tuple[Video, Path]:
         video = short_video(number, *rows)
         render(WORLD, video, tmp_path / f"{number}.mp4")
         return video, tmp_path / f"{number}.mp4"
 
-    return film
+    return video_file
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def count_borders(sheet: Image.Image, colour: tuple[int, int, int]) -> float:
 
 
 def test_every_scene_has_a_frame_and_steps_a_border_of_their_own(
-    filmed: Callable[..., tuple[Video, Path]], tmp_path: Path
+    with_video: Callable[..., tuple[Video, Path]], tmp_path: Path
 ) -> None:
     path = tmp_path / "deep" / "sheet.png"
-    draw_contact_sheet([filmed(1, 0, None, 2, 0, 1, 3, 3, None), filmed(2, 1)], path)
+    draw_contact_sheet([with_video(1, 0, None, 2, 0, 1, 3, 3, None), with_video(2, 1)], path)
     with Image.open(path) as sheet:
         assert sheet.format == "PNG" and sheet.width <= 1600
         assert count_borders(sheet, STEP_COLOUR) == pytest.approx(6 + 1, abs=0.02)
@@ -72,23 +72,23 @@ def test_every_scene_has_a_frame_and_steps_a_border_of_their_own(
 
 
 def test_frames_come_from_the_file_and_the_middle_of_the_scene(
-    filmed: Callable[..., tuple[Video, Path]], tmp_path: Path
+    with_video: Callable[..., tuple[Video, Path]], tmp_path: Path
 ) -> None:
-    video, film = filmed(1, 2)
-    draw_contact_sheet([(video, film)], tmp_path / "sheet.png")
+    video, video_file = with_video(1, 2)
+    draw_contact_sheet([(video, video_file)], tmp_path / "sheet.png")
     with Image.open(tmp_path / "sheet.png") as picture:
         sheet = np.asarray(picture)
     top, left = np.argwhere((sheet == STEP_COLOUR).all(axis=2))[0] + BORDER
-    with av.open(str(film)) as container:
+    with av.open(str(video_file)) as container:
         frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     assert np.array_equal(sheet[top : top + HEIGHT, left : left + WIDTH], frames[round(0.75 * FPS)])
 
 
 def test_captions_say_what_is_seen_and_what_is_missing(
-    filmed: Callable[..., tuple[Video, Path]], written: list[str], tmp_path: Path
+    with_video: Callable[..., tuple[Video, Path]], written: list[str], tmp_path: Path
 ) -> None:
-    video, film = filmed(1, 2, None)
-    draw_contact_sheet([(video, film)], tmp_path / "sheet.png")
+    video, video_file = with_video(1, 2, None)
+    draw_contact_sheet([(video, video_file)], tmp_path / "sheet.png")
     text = " ".join(written)
     steps = video.article.steps
     assert written[0] == f"{video.video_id}   {video.article.title}   1.5 s"
@@ -100,20 +100,20 @@ def test_captions_say_what_is_seen_and_what_is_missing(
 
 
 def test_long_words_are_cut_to_fit(
-    filmed: Callable[..., tuple[Video, Path]], written: list[str], tmp_path: Path
+    with_video: Callable[..., tuple[Video, Path]], written: list[str], tmp_path: Path
 ) -> None:
-    video, film = filmed(1, 0)
+    video, video_file = with_video(1, 0)
     first, *others = video.article.steps
     endless = replace(first, headline="x" * 300 + " very" * 40)
     article = replace(video.article, title="Soup " * 90, steps=(endless, *others))
-    draw_contact_sheet([(replace(video, article=article), film)], tmp_path / "sheet.png")
+    draw_contact_sheet([(replace(video, article=article), video_file)], tmp_path / "sheet.png")
     assert sum(text.endswith("...") for text in written) == 2
 
 
-def test_a_file_that_is_too_short_is_named(filmed: Callable[..., tuple[Video, Path]], tmp_path: Path) -> None:
-    _, film = filmed(1, 2)
+def test_a_file_that_is_too_short_is_named(with_video: Callable[..., tuple[Video, Path]], tmp_path: Path) -> None:
+    _, video_file = with_video(1, 2)
     with pytest.raises(ValueError, match=r"1\.mp4 has no frame at 1\.25 s.*render it again"):
-        draw_contact_sheet([(short_video(1, 2, 0), film)], tmp_path / "sheet.png")
+        draw_contact_sheet([(short_video(1, 2, 0), video_file)], tmp_path / "sheet.png")
     with pytest.raises(ValueError, match=r"no videos to put on sheet\.png"):
         draw_contact_sheet([], tmp_path / "sheet.png")
     assert not (tmp_path / "sheet.png").exists()

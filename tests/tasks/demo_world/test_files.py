@@ -104,7 +104,7 @@ def check_articles(world: World, store: Store) -> None:
 def check_videos(world: World, store: Store) -> None:
     videos = list(world)
     same(
-        rows(store, "videos", "video_id task_id category_1", source="howto100m"),
+        rows(store, "videos", "video_id article_id category_1", source="howto100m"),
         [(video.video_id, f"howto100m/{video.article.task_id}", video.article.category) for video in videos],
     )
     same(
@@ -199,9 +199,9 @@ def test_a_drawn_video_brings_its_captions(tmp_path: Path) -> None:
     )
     store = imported(world, tmp_path)
     check_videos(world, store)
-    films = rows(store, "videos", "video_id duration_s uri", source="videos")
-    assert [film[0] for film in films] == sorted(world.video(number).video_id for number in (9, 19))
-    for video_id, duration_s, uri in films:
+    video_files = rows(store, "videos", "video_id duration_s uri", source="videos")
+    assert [video_file[0] for video_file in video_files] == sorted(world.video(number).video_id for number in (9, 19))
+    for video_id, duration_s, uri in video_files:
         truth = next(video for video in world if video.video_id == video_id).duration_s
         assert abs(duration_s - truth) < 0.1 and Path(uri).is_file()
     assert (tmp_path / "corpus/contact_sheet.png").stat().st_size > 10_000

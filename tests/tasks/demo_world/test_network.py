@@ -1,4 +1,4 @@
-"""The network that recognises demo films: on fresh looks, on a film through the decoder, and as a backbone."""
+"""The network that recognises demo videos: on fresh looks, on a video through the decoder, and as a backbone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -46,8 +46,8 @@ def trained() -> DemoNetwork:
     return model.eval()
 
 
-def film_of(world: World, folder: Path, seconds: int) -> tuple[Video, Path]:
-    """A test video's script, cut after some seconds, and its film."""
+def video_uri_of(world: World, folder: Path, seconds: int) -> tuple[Video, Path]:
+    """A test video's script, cut after some seconds, and its video."""
     whole = world.video(19)
     video = replace(
         whole,
@@ -72,7 +72,7 @@ def test_scenes_of_looks_it_never_saw_are_recognised() -> None:
     assert thing >= 0.85
 
 
-def test_every_scene_of_a_film_is_among_those_it_can_name() -> None:
+def test_every_scene_of_a_video_is_among_those_it_can_name() -> None:
     assert {action for action, _ in SCENES} == {*ACTIONS, PRESENTER}
     assert len({thing for _, thing in SCENES}) == 61
     world = World(Knobs(num_videos=20), 3)
@@ -90,11 +90,11 @@ def test_a_sure_recognition_gives_the_eyes_concept() -> None:
         np.testing.assert_allclose(vector, concept_space.concept(*scene), atol=1e-4)
 
 
-def test_the_seconds_of_a_film_are_nearest_to_their_scenes(tmp_path: Path) -> None:
+def test_the_seconds_of_a_video_are_nearest_to_their_scenes(tmp_path: Path) -> None:
     world = World(Knobs(num_videos=20, steps_per_task=3), 5)
-    video, path = film_of(world, tmp_path, 24)
+    video, path = video_uri_of(world, tmp_path, 24)
     backbone = backbone_of(BACKBONE)
-    (found,) = extract([("film", str(path))], backbone.load(None, 5, "cpu"), 8, backbone.frames, lambda count: None)
+    (found,) = extract([("video", str(path))], backbone.load(None, 5, "cpu"), 8, backbone.frames, lambda count: None)
     assert found.outputs is not None
     vectors = found.outputs.main.astype(np.float32)
     assert vectors.shape == (24, WIDTH) and found.outputs.joint is None
@@ -112,13 +112,13 @@ def at(video: Video, time_s: float) -> tuple[str, str]:
 
 
 def test_its_features_may_stand_beside_imported_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store, films = Store(tmp_path / "store"), tmp_path / "films"
-    film_of(World(Knobs(num_videos=20), 0), films, 2)
+    store, video_files = Store(tmp_path / "store"), tmp_path / "videos"
+    video_uri_of(World(Knobs(num_videos=20), 0), video_files, 2)
     imported = tmp_path / "features" / BACKBONE
     imported.mkdir(parents=True)
     np.save(imported / "AAAAAAAAAAA.mp4.npy", np.zeros((3, WIDTH), np.float16))
     import_source(store, "import", "features", imported)
-    import_source(store, "import", "videos", films)
+    import_source(store, "import", "videos", video_files)
     recipe = Recipe.of(SETTINGS)
     assert len(recipe.weights) == 64 and recipe.difference(store) == ""
     assert make_features(Job(store.uri, "run", None, SETTINGS)).startswith("1 of 1 videos have features now")

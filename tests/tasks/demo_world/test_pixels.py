@@ -1,4 +1,4 @@
-"""Films of short scripts of our own: cut to a second or two, they take milliseconds."""
+"""Videos of short scripts of our own: cut to a second or two, they take milliseconds."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -18,7 +18,7 @@ from tasks.demo_world.script import PRESENTER, Scene, Video, World
 from tasks.demo_world.sprites import look_of_object
 
 OBJECTS = [thing.written for theme in THEMES for thing in theme.objects]
-Film = npt.NDArray[np.int16]
+VideoFile = npt.NDArray[np.int16]
 
 
 def world_of_looks(strength: float, seed: int = 0) -> World:
@@ -34,13 +34,13 @@ def script(world: World, *shots: tuple[str, str, float], number: int = 0) -> Vid
     return replace(world.video(number), scenes=tuple(scenes), narrations=(), duration_s=clock)
 
 
-def drawn(world: World, video: Video) -> Film:
+def drawn(world: World, video: Video) -> VideoFile:
     return np.stack([frame.astype(np.int16) for frame in draw_frames(world, video)])
 
 
-def decoded(path: Path) -> Film:
-    with av.open(str(path)) as film:
-        return np.stack([frame.to_ndarray(format="rgb24").astype(np.int16) for frame in film.decode(video=0)])
+def decoded(path: Path) -> VideoFile:
+    with av.open(str(path)) as video_file:
+        return np.stack([frame.to_ndarray(format="rgb24").astype(np.int16) for frame in video_file.decode(video=0)])
 
 
 SHOTS = (
@@ -55,18 +55,18 @@ SHOTS = (
 def test_the_file_is_h264_of_the_scripts_length(tmp_path: Path) -> None:
     world = world_of_looks(0.5)
     video = script(world, *SHOTS)
-    path = tmp_path / "deep" / "film.mp4"
+    path = tmp_path / "deep" / "video.mp4"
     render(world, video, path)
-    with av.open(str(path)) as film:
-        (stream,) = film.streams
+    with av.open(str(path)) as video_file:
+        (stream,) = video_file.streams
         assert isinstance(stream, av.VideoStream)
         assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
         assert [stream.width, stream.height, stream.average_rate] == [WIDTH, HEIGHT, FPS] == [224, 168, 12]
-        times = [frame.time for frame in film.decode(video=0)]
+        times = [frame.time for frame in video_file.decode(video=0)]
         assert stream.duration is not None and stream.time_base is not None
         assert float(stream.duration * stream.time_base) == pytest.approx(video.duration_s, abs=0.5 / FPS)
     assert times == pytest.approx([frame / FPS for frame in range(round(video.duration_s * FPS))])
-    assert [item.name for item in path.parent.iterdir()] == ["film.mp4"]
+    assert [item.name for item in path.parent.iterdir()] == ["video.mp4"]
 
 
 def test_the_same_script_gives_the_same_file_whatever_is_in_memory(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_the_same_script_gives_the_same_file_whatever_is_in_memory(tmp_path: Pat
     for seed in (*[0] * 20, 1):
         np.full(1_000_000 + 100_000 * len(files), len(files), dtype=np.uint8)  # freed: what malloc may give next
         world = world_of_looks(0.5, seed)
-        render(world, script(world, ("paint", "board", 0.5)), tmp_path / "film")
-        files.append((tmp_path / "film").read_bytes())
+        render(world, script(world, ("paint", "board", 0.5)), tmp_path / "video")
+        files.append((tmp_path / "video").read_bytes())
     *same, other_seed = files
     assert len(set(same)) == 1
     assert other_seed != same[0]
@@ -84,9 +84,9 @@ def test_the_same_script_gives_the_same_file_whatever_is_in_memory(tmp_path: Pat
 def test_scenes_change_when_the_script_says(tmp_path: Path) -> None:
     world = world_of_looks(0.5)
     video = script(world, *SHOTS)
-    render(world, video, tmp_path / "film.mp4")
-    film = decoded(tmp_path / "film.mp4")
-    change = np.abs(np.diff(film, axis=0)).mean(axis=(1, 2, 3))  # change[i]: from frame i to frame i + 1
+    render(world, video, tmp_path / "video.mp4")
+    video_file = decoded(tmp_path / "video.mp4")
+    change = np.abs(np.diff(video_file, axis=0)).mean(axis=(1, 2, 3))  # change[i]: from frame i to frame i + 1
     for scene in video.scenes[1:]:
         near = round(scene.start_s * FPS) - 1
         window = change[near - 4 : near + 5]
@@ -113,8 +113,8 @@ def test_all_actions_move_differently_within_a_second() -> None:
     world = world_of_looks(0)
     moves = {}
     for action in (*ACTIONS, PRESENTER):
-        film = drawn(world, script(world, (action, "" if action == PRESENTER else "lamp", 1.0)))
-        change = np.abs(np.diff(film, axis=0)).mean(axis=3)
+        video_file = drawn(world, script(world, (action, "" if action == PRESENTER else "lamp", 1.0)))
+        change = np.abs(np.diff(video_file, axis=0)).mean(axis=3)
         moves[action] = change.mean(axis=0).reshape(HEIGHT // 8, 8, WIDTH // 8, 8).mean(axis=(1, 3))  # where it moves
         assert np.mean(change.mean(axis=(1, 2)) > 0.05) > 0.6, f"{action} stands still"
     alike = {}
@@ -128,12 +128,12 @@ def test_all_actions_move_differently_within_a_second() -> None:
 def test_looks_are_a_videos_own_and_can_be_switched_off() -> None:
     shots = (("stack", "tile", 0.5), (PRESENTER, "", 0.5))
 
-    def films(strength: float) -> list[Film]:
+    def video_files(strength: float) -> list[VideoFile]:
         world = world_of_looks(strength)
         return [drawn(world, script(world, *shots, number=number)) for number in (1, 2, 3)]
 
-    assert all(np.array_equal(a, b) for a, b in pairwise(films(0)))
-    distances = {s: np.mean([np.abs(a - b).mean() for a, b in combinations(films(s), 2)]) for s in (0.1, 1.0)}
+    assert all(np.array_equal(a, b) for a, b in pairwise(video_files(0)))
+    distances = {s: np.mean([np.abs(a - b).mean() for a, b in combinations(video_files(s), 2)]) for s in (0.1, 1.0)}
     assert 0.5 < distances[0.1] < distances[1.0] / 2
 
 
@@ -151,8 +151,8 @@ def test_the_object_stays_in_sight_however_strong_the_look() -> None:
 def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of_looks(0)
     video = script(world, ("roll", "tomato", 2.0))
-    path = tmp_path / "film.mp4"
-    path.write_bytes(b"an older film")
+    path = tmp_path / "video.mp4"
+    path.write_bytes(b"an older video")
     seen: list[str] = []
 
     def break_off(world: World, video: Video) -> object:
@@ -165,9 +165,9 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(pixels, "draw_frames", break_off)
     with pytest.raises(OSError, match="no space left"):
         render(world, video, path)
-    assert len(seen) == 2, "the film goes to a file of another name first"
-    assert [item.name for item in tmp_path.iterdir()] == ["film.mp4"]
-    assert path.read_bytes() == b"an older film"
+    assert len(seen) == 2, "the video goes to a file of another name first"
+    assert [item.name for item in tmp_path.iterdir()] == ["video.mp4"]
+    assert path.read_bytes() == b"an older video"
 
 
 @pytest.mark.parametrize(
@@ -182,5 +182,5 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_drawn_is_named(tmp_path: Path, shots: tuple[tuple[str, str, float], ...], message: str) -> None:
     world = world_of_looks(0)
     with pytest.raises(ValueError, match=message):
-        render(world, script(world, *shots), tmp_path / "film.mp4")
+        render(world, script(world, *shots), tmp_path / "video.mp4")
     assert list(tmp_path.iterdir()) == []

@@ -26,10 +26,10 @@ def test_every_step_of_every_annotated_held_out_video_is_judged(trained: Job) ->
     with Catalogue(Store(trained.store)) as catalogue:
         asked = catalogue.query("""
             SELECT count(*) AS steps, count(DISTINCT video_id) AS videos FROM
-            (SELECT DISTINCT video_id, task_id FROM annotations WHERE benchmark = 'htstep' AND split <> 'train') t
-            JOIN steps s ON s.article_id = t.task_id""").to_pylist()[0]
+            (SELECT DISTINCT video_id, article_id FROM annotations WHERE benchmark = 'htstep' AND split <> 'train') t
+            JOIN steps s ON s.article_id = t.article_id""").to_pylist()[0]
         shown = catalogue.query("""
-            SELECT count(*) AS steps FROM (SELECT DISTINCT video_id, task_id, step_id FROM annotations
+            SELECT count(*) AS steps FROM (SELECT DISTINCT video_id, article_id, step_id FROM annotations
             WHERE benchmark = 'htstep' AND split <> 'train')""").to_pylist()[0]["steps"]
         found = catalogue.query("FROM presences").to_pylist()
     assert {row["method"] for row in found} == {"vina", "vina with narrations"}
@@ -67,7 +67,7 @@ def test_test_videos_are_judged_by_the_weights_in_the_models_file(trained: Job) 
     headlines = {int(step["step_id"]): (step["article_id"], step["row"], step["headline"]) for step in steps}
     rows = store.table("presences").snapshot().where(method="vina").read().to_pylist()
     for row in (row for row in rows if row["split"] == "test_seen"):
-        own = sorted(step for step in headlines.values() if step[0] == row["task_id"])
+        own = sorted(step for step in headlines.values() if step[0] == row["article_id"])
         found = model.ground(features.read(row["video_id"]), [headline for _, _, headline in own])
         assert found.steps[headlines[row["label"]][1]].presence == pytest.approx(row["presence"], abs=1e-4)
 

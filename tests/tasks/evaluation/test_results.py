@@ -78,8 +78,8 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
     found = read_results(copy.store)
     assert found.run_id == "run-9" and len(found.ours[TOLD]) == 2, "seeds 7 and 8"
     assert len(found.ours["htstep-r1", "R@1", "uniform"]) == 1
-    training = Curriculum(copy.job, alone("cpu")).name
-    own = copy.store.table("metrics").snapshot().where(training=training, benchmark="htstep").read().to_pylist()
+    model_id = Curriculum(copy.job, alone("cpu")).name
+    own = copy.store.table("metrics").snapshot().where(model_id=model_id, benchmark="htstep").read().to_pylist()
     (value,) = [
         row["value"]
         for row in own
@@ -92,7 +92,7 @@ def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measu
     """HT-Step's public annotations are of validation videos alone."""
     table = copy.store.table("metrics")
     for shard in table.snapshot().where(benchmark="htstep").shards:
-        partition = {"training": str(shard.constants["training"]), "benchmark": "htstep"}
+        partition = {"model_id": str(shard.constants["model_id"]), "benchmark": "htstep"}
         rows = table.snapshot().where(**partition, _shard=shard.name).read(table.schema.files.names)
         public = rows.filter(pc.equal(rows["split"], "val_seen"))
         table.commit(public, partition, shard.name, fingerprint="val", run_id="run-1")
@@ -158,9 +158,9 @@ def test_the_servers_file(
     expected = [(row["video_id"], row["label"]) for row in kept if row["video_id"] in tested]
     assert [(row["video-id"], int(row["label"])) for row in rows] == expected
     assert all(0 <= float(row["t-start"]) < float(row["t-end"]) for row in rows)
-    training = Curriculum(recorded.job, alone("cpu")).name
-    named = export_htstep(recorded.store, training, "val_seen", "vina", tmp_path / "val.csv")
-    assert (named.training, named.method, named.num_videos) == (training, "vina", 4)
+    model_id = Curriculum(recorded.job, alone("cpu")).name
+    named = export_htstep(recorded.store, model_id, "val_seen", "vina", tmp_path / "val.csv")
+    assert (named.model_id, named.method, named.num_videos) == (model_id, "vina", 4)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_videos_that_only_the_server_has_annotated_are_predicted(copy: Measured,
     import_source(copy.store, "run-2", "htstep", tmp_path / "htstep")
     job = Job(copy.job.store, "run-2", training=copy.job.training)
     evaluate(job)
-    rows = copy.store.table("metrics").snapshot().where(training=before.training, benchmark="htstep").read()
+    rows = copy.store.table("metrics").snapshot().where(model_id=before.model_id, benchmark="htstep").read()
     assert set(rows["split"].to_pylist()) == {"val_seen"}, "nothing can be measured where nothing is annotated"
-    found = export_htstep(copy.store, before.training, "test_seen", None, tmp_path / "after.csv")
+    found = export_htstep(copy.store, before.model_id, "test_seen", None, tmp_path / "after.csv")
     assert found == before and read(tmp_path / "after.csv") == read(tmp_path / "before.csv")

@@ -193,11 +193,11 @@ def test_a_student_without_some_input_is_trained_and_measured(job: MakeJob, swit
 def test_where_nobody_speaks_nothing_is_said_of_narrations(measured: Measured, tmp_path: Path) -> None:
     shutil.copytree(measured.job.store, tmp_path / "store")
     job = replace(measured.job, store=str(tmp_path / "store"))
-    store, (training, _, model) = Store(job.store), list(Curriculum(measured.job, alone("cpu")).trained())[1]
+    store, (model_id, _, model) = Store(job.store), list(Curriculum(measured.job, alone("cpu")).trained())[1]
     forget_source(store, "howto100m")
     corpus = Corpus(store, job.training.backbone, "metadata")
-    Evaluation(store, "run-2").measure(trained(training, "vina", model, corpus, job.training))
-    rows = store.table("metrics").snapshot().where(training=training, benchmark="crosstask").read().to_pylist()
+    Evaluation(store, "run-2").measure(trained(model_id, "vina", model, corpus, job.training))
+    rows = store.table("metrics").snapshot().where(model_id=model_id, benchmark="crosstask").read().to_pylist()
     assert {row["method"] for row in rows} == {"vina"}, "with narrations it would be the same number under another name"
     assert sentences_by_asr_times(store, "run-2", corpus, job.pairing) is None
 
@@ -262,4 +262,4 @@ def test_a_published_tan_is_measured_too(tmp_path: Path) -> None:
     evaluate(Job(store.uri, "run-1", training=settings))
     rows = [row for row in store.table("metrics").snapshot().read().to_pylist() if row["method"] == "tan"]
     assert {row["protocol"] for row in rows} == set(PROTOCOLS) and {row["seed"] for row in rows} == {None}
-    assert all(row["training"].startswith("t.pth.tar@") for row in rows)
+    assert all(row["model_id"].startswith("t.pth.tar@") for row in rows)

@@ -190,7 +190,7 @@ def test_video_coverage_is_that_of_a_sweep(published: Store) -> None:
     expected = {}
     for video_id, video in videos.items():
         covered = end = 0.0
-        for begin, stop in sorted(piece["segment"] for piece in video["annotations"]):
+        for begin, stop in sorted(annotation["segment"] for annotation in video["annotations"]):
             stop = min(stop, video["duration"])
             covered += max(0.0, stop - max(begin, end))
             end = max(end, stop)

@@ -27,12 +27,12 @@ def test_steps_are_put_where_similar_narrations_are_said(measured: Measured) -> 
     store = measured.store
     corpus = Corpus(store, measured.job.training.backbone, "metadata")
     method = sentences_by_asr_times(store, "run-2", corpus, measured.job.pairing)
-    assert method is not None and method.training.startswith("all-MiniLM-L6-v2@"), (
+    assert method is not None and method.model_id.startswith("all-MiniLM-L6-v2@"), (
         "its name says whose numbers they are"
     )
     question = question_of(store, "htstep", corpus)
     vectors = read_embeddings(
-        store, method.training, "SELECT headline AS text FROM steps UNION SELECT text FROM narrations"
+        store, method.model_id, "SELECT headline AS text FROM steps UNION SELECT text FROM narrations"
     )
     checked = 0
     for answer in method.answer(question):
@@ -94,8 +94,8 @@ def test_a_network_with_texts_is_a_zero_shot_baseline(measured: Measured, tmp_pa
         ("htstep-r1", "val_seen"): 100,
         ("crosstask-articles", "test"): 100,
     }
-    assert {row["training"] for row in rows if row["method"] == f"{name} zero-shot"} == {
-        next(zero_shot(store)).training
+    assert {row["model_id"] for row in rows if row["method"] == f"{name} zero-shot"} == {
+        next(zero_shot(store)).model_id
     }
 
 

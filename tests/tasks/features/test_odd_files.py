@@ -1,4 +1,4 @@
-"""Files that are odd but fine are decoded; those that are broken, cut short or no film are refused with a reason."""
+"""Files that are odd but fine are decoded; those that are broken, cut short or no video are refused with a reason."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tasks.features.video_file import BadVideo
-from tests.tasks.features.films import (
+from tests.tasks.features.videos import (
     COLOURS,
     FRAGMENTS,
     clips_of,
     colours_of,
     put_cover_first,
-    write_film,
     write_sound,
     write_still,
+    write_video,
     write_with_cover,
 )
 
@@ -58,26 +58,26 @@ def reason_of(path: Path) -> str:
 def test_odd_sizes_depths_and_transparency(
     tmp_path: Path, name: str, codec: str, pix_fmt: str, size: tuple[int, int]
 ) -> None:
-    clips = clips_of(write_film(tmp_path / name, 2, 5, size, codec, pix_fmt=pix_fmt))
+    clips = clips_of(write_video(tmp_path / name, 2, 5, size, codec, pix_fmt=pix_fmt))
     assert [clip.shape for clip in clips] == [(16, 32, 32, 3)] * 2 and colours_of(clips) == [[0] * 16, [1] * 16]
 
 
 def test_what_is_transparent_does_not_matter(tmp_path: Path) -> None:
     picture = np.concatenate([np.tile(COLOURS[2], (48, 64, 1)), np.zeros((48, 64, 1), np.uint8)], axis=2)
-    path = write_film(tmp_path / "x.mov", 1, 5, codec="qtrle", pix_fmt="argb", pictures=[picture] * 5)
+    path = write_video(tmp_path / "x.mov", 1, 5, codec="qtrle", pix_fmt="argb", pictures=[picture] * 5)
     assert colours_of(clips_of(path)) == [[2] * 16]
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_whole_file_is_accepted(tmp_path: Path, name: str) -> None:
     codec, options = WHOLE[name]
-    assert len(clips_of(write_film(tmp_path / name, 5, 10, codec=codec, options=options))) == 5
+    assert len(clips_of(write_video(tmp_path / name, 5, 10, codec=codec, options=options))) == 5
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if name != "x.avi"])
 def test_a_whole_file_of_a_picture_every_two_seconds_is_accepted(tmp_path: Path, name: str) -> None:
     codec, options = WHOLE[name]
-    clips = clips_of(write_film(tmp_path / name, 8, Fraction(1, 2), codec=codec, options=options))
+    clips = clips_of(write_video(tmp_path / name, 8, Fraction(1, 2), codec=codec, options=options))
     assert colours_of(clips) == [[colour] * 16 for colour in (0, 0, 2, 2, 4, 4, 0, 0)]
 
 
@@ -87,13 +87,13 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, name: str, share: f
     codec, options = WHOLE[name]
     chance = np.random.default_rng(0)
     noise = [chance.integers(0, 255, (48, 64, 3), np.uint8) for _ in range(50)]
-    whole = write_film(tmp_path / name, 5, 10, codec=codec, options=options, pictures=noise).read_bytes()
+    whole = write_video(tmp_path / name, 5, 10, codec=codec, options=options, pictures=noise).read_bytes()
     (tmp_path / name).write_bytes(whole[: int(len(whole) * share)])
     assert reason_of(tmp_path / name) in ("cut short", "cannot be decoded")
 
 
 def test_a_fragment_that_is_announced_only_is_a_file_cut_short(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "x.mp4", 5, 10, options=FRAGMENTS | {"frag_duration": "1000000"})
+    path = write_video(tmp_path / "x.mp4", 5, 10, options=FRAGMENTS | {"frag_duration": "1000000"})
     whole = path.read_bytes()
     announced = whole.rindex(b"moof") - 4
     path.write_bytes(whole[: announced + int.from_bytes(whole[announced : announced + 4])])
@@ -110,22 +110,22 @@ def claim_seconds(path: Path, seconds: float) -> None:
 
 
 def test_a_header_may_claim_a_second_more_and_not_two(tmp_path: Path) -> None:
-    path = write_film(tmp_path / "x.mkv", 5, 10)
+    path = write_video(tmp_path / "x.mkv", 5, 10)
     claim_seconds(path, 5.9)
     assert len(clips_of(path)) == 5
     claim_seconds(path, 7.2)
     assert reason_of(path) == "cut short"
 
 
-def test_times_that_no_film_has_are_a_broken_clock(tmp_path: Path) -> None:
+def test_times_that_no_video_has_are_a_broken_clock(tmp_path: Path) -> None:
     for name in ("x.mp4", "x.mkv", "x.ts"):
-        path = write_film(tmp_path / name, 0, times=[Fraction(0), Fraction(1, 2), Fraction(3_600)])
+        path = write_video(tmp_path / name, 0, times=[Fraction(0), Fraction(1, 2), Fraction(3_600)])
         assert reason_of(path) == "broken clock", name
     assert reason_of(write_still(tmp_path / "still.mp4", 3_600)) == "broken clock"
 
 
 @pytest.mark.parametrize("cover_first", [False, True])
-def test_a_cover_picture_is_not_the_film(tmp_path: Path, cover_first: bool) -> None:
+def test_a_cover_picture_is_not_the_video(tmp_path: Path, cover_first: bool) -> None:
     path = write_with_cover(tmp_path / "x.mp4")
     if cover_first:
         put_cover_first(path)
@@ -136,20 +136,20 @@ def test_a_cover_picture_is_not_the_film(tmp_path: Path, cover_first: bool) -> N
 
 def test_sound_alone_or_with_a_cover_is_no_video(tmp_path: Path) -> None:
     assert reason_of(write_sound(tmp_path / "sound.mp4")) == "no video in the file"
-    assert reason_of(write_with_cover(tmp_path / "cover.mp4", film=False)) == "no video in the file"
+    assert reason_of(write_with_cover(tmp_path / "cover.mp4", video_file=False)) == "no video in the file"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "ffconcat version 1.0\nfile 'film.ts'\n",
+        "ffconcat version 1.0\nfile 'video.ts'\n",
         "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nfilm.ts\n#EXT-X-ENDLIST\n",
     ],
     ids=["ffconcat", "m3u8"],
 )
 @pytest.mark.parametrize("name", ["x.mp4", "x.m3u8"])
-def test_a_text_that_points_to_a_film_is_not_followed(tmp_path: Path, text: str, name: str) -> None:
-    write_film(tmp_path / "film.ts", 2, 10)
+def test_a_text_that_points_to_a_video_is_not_followed(tmp_path: Path, text: str, name: str) -> None:
+    write_video(tmp_path / "video.ts", 2, 10)
     (tmp_path / name).write_text(text)
     assert reason_of(tmp_path / name) == "cannot be decoded"
 

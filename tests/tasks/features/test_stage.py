@@ -26,7 +26,7 @@ from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import Options, forget_source, import_source
 from tasks.pipeline.job import Job
-from tests.tasks.features.films import COLOURS, write_film
+from tests.tasks.features.videos import COLOURS, write_video
 from vina_model.s3d import seeded
 
 SMALL = FeatureSettings(size_px=32, batch_size=5, videos_per_shard=2)
@@ -40,18 +40,18 @@ def mean_colour(clips: np.ndarray) -> Outputs:
 
 
 @pytest.fixture
-def films(tmp_path: Path) -> Path:
-    folder = tmp_path / "films"
+def video_files(tmp_path: Path) -> Path:
+    folder = tmp_path / "videos"
     folder.mkdir()
     for number, seconds in enumerate((3, 1, 6, 2.5, 4)):
-        write_film(folder / f"_v-{number}.mp4", seconds, 10)
+        write_video(folder / f"_v-{number}.mp4", seconds, 10)
     return folder
 
 
 @pytest.fixture
-def store(tmp_path: Path, films: Path) -> Store:
+def store(tmp_path: Path, video_files: Path) -> Store:
     store = Store(tmp_path / "store")
-    import_source(store, "import", "videos", films)
+    import_source(store, "import", "videos", video_files)
     return store
 
 
@@ -107,8 +107,8 @@ def test_every_second_has_its_vector(store: Store, fake_network: None) -> None:
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
-def test_batches_across_videos_change_nothing(films: Path, batch_size: int) -> None:
-    paths = sorted(films.iterdir())
+def test_batches_across_videos_change_nothing(video_files: Path, batch_size: int) -> None:
+    paths = sorted(video_files.iterdir())
     addresses = [(path.stem, str(path)) for path in paths]
     seen: list[int] = []
 
@@ -125,23 +125,23 @@ def test_batches_across_videos_change_nothing(films: Path, batch_size: int) -> N
         assert np.abs(done.outputs.main - COLOURS[: len(done.outputs.main)]).max() < 14
 
 
-def test_broken_videos_are_rejects_and_stop_nobody(store: Store, films: Path, fake_network: None) -> None:
-    (films / "_v-1.mp4").write_bytes((films / "_v-1.mp4").read_bytes()[:700])
-    (films / "_v-2.mp4").unlink()
+def test_broken_videos_are_rejects_and_stop_nobody(store: Store, video_files: Path, fake_network: None) -> None:
+    (video_files / "_v-1.mp4").write_bytes((video_files / "_v-1.mp4").read_bytes()[:700])
+    (video_files / "_v-2.mp4").unlink()
     assert "(2 rejected)" in make(store)
     assert rejects(store) == [("_v-1", "cannot be decoded"), ("_v-2", "file is missing")]
     assert sorted(features(store)) == ["_v-0", "_v-3", "_v-4"]
     assert make(store).startswith("0 of 1 videos have features now (1 rejected)"), "a missing file may be there again"
-    write_film(films / "_v-2.mp4", 2, 10)
+    write_video(video_files / "_v-2.mp4", 2, 10)
     assert make(store, retry_rejected=True).startswith("1 of 2 videos have features now (1 rejected)")
     assert rejects(store) == [("_v-1", "cannot be decoded")] and len(features(store)["_v-2"]) == 2
 
 
-def test_a_rerun_makes_what_is_missing_only(store: Store, films: Path, fake_network: None) -> None:
+def test_a_rerun_makes_what_is_missing_only(store: Store, video_files: Path, fake_network: None) -> None:
     make(store)
     before = store.table("features").snapshot()
-    write_film(films / "new.mp4", 2, 10)
-    import_source(store, "import", "videos", films)
+    write_video(video_files / "new.mp4", 2, 10)
+    import_source(store, "import", "videos", video_files)
     assert make(store, "run-2").startswith("1 of 1 videos")
     after = store.table("features").snapshot()
     assert {shard.path for shard in before.shards} < {shard.path for shard in after.shards} and len(
@@ -157,17 +157,17 @@ def test_a_layer_asked_for_later_is_added_alone(store: Store, fake_network: None
     assert make(store, joint=True).startswith("no video file is without features; texts have no joint embeddings")
 
 
-def test_a_shard_of_broken_videos_only(store: Store, films: Path, fake_network: None) -> None:
-    for path in films.iterdir():
+def test_a_shard_of_broken_videos_only(store: Store, video_files: Path, fake_network: None) -> None:
+    for path in video_files.iterdir():
         path.write_bytes(b"broken")
     assert "0 of 5 videos have features now (5 rejected)" in make(store, videos_per_shard=1)
     assert features(store) == {} and len(rejects(store)) == 5
 
 
-def test_another_network_under_the_same_name_is_refused(store: Store, films: Path, fake_network: None) -> None:
+def test_another_network_under_the_same_name_is_refused(store: Store, video_files: Path, fake_network: None) -> None:
     make(store)
-    write_film(films / "new.mp4", 2, 10)
-    import_source(store, "import", "videos", films)
+    write_video(video_files / "new.mp4", 2, 10)
+    import_source(store, "import", "videos", video_files)
     with pytest.raises(
         ValueError, match="weights_sha256 random:0, these would have random:7: use what they were made with"
     ):
@@ -195,8 +195,8 @@ def test_the_real_network_sees_the_colours_change_at_whole_seconds(
     assert "random ones (seed 0)" in caplog.text
     vectors = features(store)["_v-2"].astype(np.float32)
     assert vectors.shape == (6, 1024)
-    film = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
-    (uri,) = (row["uri"] for row in film if row["video_id"] == "_v-2")
+    video_file = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
+    (uri,) = (row["uri"] for row in video_file if row["video_id"] == "_v-2")
     network = load_s3d(None, 0, "cpu")
     (done,) = extract([("x", uri)], network, 2, Frames(16, 32), lambda count: None)
     assert done.outputs is not None
@@ -228,10 +228,10 @@ def test_weights_of_a_file_are_named_by_their_hash(tmp_path: Path) -> None:
     assert np.array_equal(of_file(clips).main, of_seed(clips).main)
 
 
-def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_network: None) -> None:
+def test_videos_in_the_store_are_read_from_s3(video_files: Path, s3_uri: str, fake_network: None) -> None:
     store = Store(s3_uri)
-    import_source(store, "import", "videos", films, Options(upload=True))
-    for path in films.iterdir():
+    import_source(store, "import", "videos", video_files, Options(upload=True))
+    for path in video_files.iterdir():
         path.unlink()
     store.objects.delete("videos/_v-3.mp4")
     assert make(store).startswith("4 of 5 videos have features now (1 rejected)")
@@ -239,7 +239,7 @@ def test_videos_in_the_store_are_read_from_s3(films: Path, s3_uri: str, fake_net
 
 
 def break_file(path: Path) -> bytes:
-    """Spoil a film; gives what it was."""
+    """Spoil a video; gives what it was."""
     whole = path.read_bytes()
     path.write_bytes(whole[:700])
     return whole
@@ -247,12 +247,12 @@ def break_file(path: Path) -> bytes:
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_a_video_alone_in_its_shard_is_made_once_it_is_repaired(
-    store: Store, films: Path, fake_network: None, joint: bool
+    store: Store, video_files: Path, fake_network: None, joint: bool
 ) -> None:
-    whole = break_file(films / "_v-4.mp4")  # the fifth, in shards of two
+    whole = break_file(video_files / "_v-4.mp4")  # the fifth, in shards of two
     make(store)
     assert rejects(store) == [("_v-4", "cannot be decoded")] and len(features(store)) == 4
-    (films / "_v-4.mp4").write_bytes(whole)
+    (video_files / "_v-4.mp4").write_bytes(whole)
     assert make(store, "run-2") == "no video file is without features", "it is not tried unasked"
     make(store, "run-3", retry_rejected=True, joint=joint)
     assert rejects(store) == [] and len(features(store)["_v-4"]) == 4
@@ -265,34 +265,40 @@ def seconds_are_told_once(store: Store) -> bool:
     return len(rows) == len({tuple(row.values()) for row in rows})
 
 
-def test_a_rejected_video_does_not_bind_a_store_to_its_weights(tmp_path: Path, films: Path, fake_network: None) -> None:
+def test_a_rejected_video_does_not_bind_a_store_to_its_weights(
+    tmp_path: Path, video_files: Path, fake_network: None
+) -> None:
     store = Store(tmp_path / "of one video")
-    import_source(store, "import", "videos", films / "_v-0.mp4")
-    whole = break_file(films / "_v-0.mp4")
+    import_source(store, "import", "videos", video_files / "_v-0.mp4")
+    whole = break_file(video_files / "_v-0.mp4")
     make(store)
     assert len(rejects(store)) == 1
-    (films / "_v-0.mp4").write_bytes(whole)
+    (video_files / "_v-0.mp4").write_bytes(whole)
     make(store, "run-2", seed=7, retry_rejected=True)
     assert rejects(store) == [] and len(features(store)["_v-0"]) == 3
     assert {shard.constants["weights_sha256"] for shard in store.table("features").snapshot().shards} == {"random:7"}
 
 
-def test_what_was_rejected_is_tried_again_after_it_was_forgotten(store: Store, films: Path, fake_network: None) -> None:
-    whole = break_file(films / "_v-1.mp4")
+def test_what_was_rejected_is_tried_again_after_it_was_forgotten(
+    store: Store, video_files: Path, fake_network: None
+) -> None:
+    whole = break_file(video_files / "_v-1.mp4")
     make(store)
     assert make(store) == "no video file is without features" and len(rejects(store)) == 1
     forget_source(store, "features", "s3d-milnce")
     assert rejects(store) == [] and features(store) == {}
     assert make(store).startswith("4 of 5 videos have features now (1 rejected)")
-    (films / "_v-1.mp4").write_bytes(whole)
+    (video_files / "_v-1.mp4").write_bytes(whole)
     forget_source(store, "videos")
     assert rejects(store) == []
-    import_source(store, "import", "videos", films)
+    import_source(store, "import", "videos", video_files)
     assert make(store).startswith("1 of 1 videos have features now (0 rejected)") and len(features(store)) == 5
 
 
-def test_forgetting_one_backbone_keeps_what_another_rejected(store: Store, films: Path, fake_network: None) -> None:
-    break_file(films / "_v-1.mp4")
+def test_forgetting_one_backbone_keeps_what_another_rejected(
+    store: Store, video_files: Path, fake_network: None
+) -> None:
+    break_file(video_files / "_v-1.mp4")
     make(store)
     forget_source(store, "features", "s3d")
     assert len(rejects(store)) == 1 and len(features(store)) == 4
@@ -343,11 +349,11 @@ def test_what_others_bring_while_the_stage_runs_is_not_doubled(
 
 
 def test_the_next_run_removes_the_reject_that_an_interrupted_one_left(
-    store: Store, films: Path, fake_network: None, monkeypatch: pytest.MonkeyPatch
+    store: Store, video_files: Path, fake_network: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = break_file(films / "_v-1.mp4")
+    whole = break_file(video_files / "_v-1.mp4")
     make(store)
-    (films / "_v-1.mp4").write_bytes(whole)
+    (video_files / "_v-1.mp4").write_bytes(whole)
 
     def interrupted(*anything: object) -> None:
         raise KeyboardInterrupt
@@ -360,11 +366,13 @@ def test_the_next_run_removes_the_reject_that_an_interrupted_one_left(
     assert rejects(store) == []
 
 
-def test_a_folder_that_is_mounted_again_is_made_by_a_plain_rerun(store: Store, films: Path, fake_network: None) -> None:
-    films.rename(films.with_name("unmounted"))
+def test_a_folder_that_is_mounted_again_is_made_by_a_plain_rerun(
+    store: Store, video_files: Path, fake_network: None
+) -> None:
+    video_files.rename(video_files.with_name("unmounted"))
     assert make(store).startswith("0 of 5 videos have features now (5 rejected)")
     assert {reason for _, reason in rejects(store)} == {"file is missing"}
-    films.with_name("unmounted").rename(films)
+    video_files.with_name("unmounted").rename(video_files)
     assert make(store, "run-2").startswith("5 of 5 videos have features now (0 rejected)")
     assert rejects(store) == [] and len(features(store)) == 5
 
@@ -417,11 +425,11 @@ def content(store: Store, table: str) -> list[dict[str, Any]]:
 
 
 def test_a_killed_run_is_finished_by_the_next_one(
-    store: Store, tmp_path: Path, films: Path, fake_network: None
+    store: Store, tmp_path: Path, video_files: Path, fake_network: None
 ) -> None:
     whole = Store(tmp_path / "whole")
-    import_source(whole, "import", "videos", films)
-    break_file(films / "_v-2.mp4")  # with _v-3 in the second shard
+    import_source(whole, "import", "videos", video_files)
+    break_file(video_files / "_v-2.mp4")  # with _v-3 in the second shard
     make(whole)
     assert len(content(whole, "features")) == 11 and len(content(whole, "rejects")) == 1
     process = subprocess.run([sys.executable, "-c", KILLED, store.uri, "6"], check=False)  # the second second of _v-3
@@ -432,10 +440,12 @@ def test_a_killed_run_is_finished_by_the_next_one(
         assert content(store, table) == content(whole, table), table
 
 
-def test_a_part_that_is_done_again_makes_only_what_it_had_not(store: Store, films: Path, fake_network: None) -> None:
-    listed = list(stage.list_films(store).values())
+def test_a_part_that_is_done_again_makes_only_what_it_had_not(
+    store: Store, video_files: Path, fake_network: None
+) -> None:
+    listed = list(stage.list_video_files(store).values())
     job = Job(store.uri, "run-1", None, SMALL)
-    part = {"shards": [[list(film)] for film in listed]}
+    part = {"shards": [[list(video_file)] for video_file in listed]}
     stage.make_shards(job, {"shards": part["shards"][:2]})
     before = {shard.path for shard in store.table("features").snapshot().shards}
     stage.make_shards(job, part)

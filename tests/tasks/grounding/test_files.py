@@ -19,7 +19,7 @@ def grounded(*steps: tuple[str, float, float, float | None]) -> Grounded:
     found = [GroundedStep(text, start, end, 0.5, presence, 1) for text, start, end, presence in steps]
     return Grounded(
         make(),
-        VideoInput("film", None, None, np.zeros((9, 12)), []),
+        VideoInput("video", None, None, np.zeros((9, 12)), []),
         Article("Fry <b>Onions</b>", [step.text for step in found]),
         Grounding(found, 9, {}),
     )

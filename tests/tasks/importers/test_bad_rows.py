@@ -93,7 +93,7 @@ def test_howto100m_metadata(tmp_path: Path, bring: Import) -> None:
         ("line 5", "too few cells", 5),
         ("line 6", "quote never closed", 6),
     ]
-    videos = [(row["video_id"], row["task_id"], row["category_1"], row["rank"]) for row in rows(tmp_path, "videos")]
+    videos = [(row["video_id"], row["article_id"], row["category_1"], row["rank"]) for row in rows(tmp_path, "videos")]
     assert videos == [
         ("a", "howto100m/5", "Food & Drink", 1),
         ("a", "howto100m/6", "y", 2),
@@ -278,7 +278,7 @@ def test_htstep(tmp_path: Path, bring: Import) -> None:
         "10,Make Tea,1,none,2,Same.,\n3,Make Tea,0,none,1,Same.,Why &amp; how\n3,Make Tea,2,none,3,Twice.,\n"
         "x,Make Tea,2,none,3,Bad.,\n40,Make Tea,0,Cold Tea,A1,Cool it.,\n41,,0,none,1,Nobody.,\n",
     )
-    pieces = [
+    segments = [
         {"segment": [1, 2], "id": 10},
         {"segment": [1, 2], "id": 11},
         {"segment": [3, 2], "id": 3},
@@ -289,7 +289,7 @@ def test_htstep(tmp_path: Path, bring: Import) -> None:
         "odd",
         {"segment": [9999, 10000], "id": "3"},
     ]
-    write(folder / "annotations.json", {"v": {"subset": "val_seen", "annotations": pieces}, "w": {"annotations": 1}})
+    write(folder / "annotations.json", {"v": {"subset": "val_seen", "annotations": segments}, "w": {"annotations": 1}})
     write(folder / "video_splits.json", {"train": ["a", "v"], "val": ["a", "b"], "odd": [1], "odder": "x"})
     summary = bring("htstep", folder)
     kept = [(row["step_id"], row["text"], row["start_s"], row["split"]) for row in rows(tmp_path, "annotations")]
@@ -316,9 +316,15 @@ def test_htstep(tmp_path: Path, bring: Import) -> None:
 
 
 def test_htm_align(tmp_path: Path, bring: Import) -> None:
-    pieces: list[Any] = [[1, 2, 3, "a &lt; b"], [0, NAN, -5, "chat"], [1, NAN, 2, "x"], [1, 3, 2, "x"], [1, -1, 2, "x"]]
-    pieces += [[1, 2, 3, ""], [2, 1, 2, "x"], [1, 2, "x"], "odd", [1, 2, 3, 4]]
-    path = write(tmp_path / "htm_align.json", {"v": pieces})
+    narrations: list[Any] = [
+        [1, 2, 3, "a &lt; b"],
+        [0, NAN, -5, "chat"],
+        [1, NAN, 2, "x"],
+        [1, 3, 2, "x"],
+        [1, -1, 2, "x"],
+    ]
+    narrations += [[1, 2, 3, ""], [2, 1, 2, "x"], [1, 2, "x"], "odd", [1, 2, 3, 4]]
+    path = write(tmp_path / "htm_align.json", {"v": narrations})
     summary = bring("htm-align", path)
     kept = [
         (row["narration_row"], row["text"], row["alignable"], row["start_s"]) for row in rows(tmp_path, "annotations")
@@ -364,7 +370,9 @@ def test_youwikihow(tmp_path: Path, bring: Import) -> None:
     (tmp_path / "d/wikihow_data.pkl").write_bytes(pickle.dumps({}))
     summary = bring("youwikihow", tmp_path / "d")
     kept = [
-        (r["step_id"], r["start_s"], r["split"]) for r in rows(tmp_path, "annotations") if r["task_id"].endswith("/5")
+        (r["step_id"], r["start_s"], r["split"])
+        for r in rows(tmp_path, "annotations")
+        if r["article_id"].endswith("/5")
     ]
     assert kept == [("0", 1, "test"), (None, 3, "test"), ("1", 5, "test"), ("2", 5, "test")]
     assert {row["split"] for row in rows(tmp_path, "annotations")} == {"test", "excluded"}

@@ -190,13 +190,13 @@ def test_a_file_without_captions(tmp_path: Path) -> None:
 
 def test_captions_beside_videos(tmp_path: Path, corpus: Path, bring: Import) -> None:
     folder = corpus / "videos"
-    (film,) = folder.glob("*.mp4")
-    film.rename(folder / "_my.video-1.mp4")
+    (video_file,) = folder.glob("*.mp4")
+    video_file.rename(folder / "_my.video-1.mp4")
     for path in folder.glob("*.srt"):
         path.unlink()
     (folder / "_my.video-1.en.vtt").write_text(VTT)
     (folder / "only words.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHello.\n")
-    (folder / "text.mp4").write_text("not a film")
+    (folder / "text.mp4").write_text("not a video")
     (folder / "truncated.mp4").write_bytes((folder / "_my.video-1.mp4").read_bytes()[:5000])
     bring("videos", folder)
     assert {row["video_id"] for row in rows(tmp_path, "narrations")} == {"_my.video-1", "only words"}

@@ -41,8 +41,8 @@ def test_mistakes_are_named(corpus: str, message: str, tmp_path: Path) -> None:
 def test_a_world_is_imported_whole_and_once(store: Store) -> None:
     job = Job(store.uri, "run-1", TINY)
     assert run_stage(job, IMPORT, run_here)[1]
-    (film,) = store.table("videos").snapshot().where(source="videos").read(["uri"]).to_pylist()
-    assert film["uri"].startswith(f"{store.uri}/objects/")
+    (video_file,) = store.table("videos").snapshot().where(source="videos").read(["uri"]).to_pylist()
+    assert video_file["uri"].startswith(f"{store.uri}/objects/")
     assert store.objects.get(CONTACT_SHEET).startswith(b"\x89PNG")
     assert reasons_to_run(job, IMPORT) == ()
     with pytest.raises(ValueError, match=r"holds demo:default,num_videos=10.*name another store"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from storage import Store, StoreError
-from tasks.importers import reject_log, session
+from tasks.importers import import_session, reject_log
 from tasks.importers.sources import SOURCES, Options, forget_source, import_corpus, import_source, missing_lines
 from tasks.pipeline.job import Job
 from tests.tasks.importers.conftest import Import, rejects, rows
@@ -97,7 +97,7 @@ def test_what_was_kept_stays_when_an_error_ends_the_import(
 
 
 def test_an_import_larger_than_a_shard(tmp_path: Path, bring: Import, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "BYTES_PER_SHARD", 300)
+    monkeypatch.setattr(import_session, "BYTES_PER_SHARD", 300)
     monkeypatch.setattr("tasks.importers.narrations.SENTENCES_AT_ONCE", 7)
     (tmp_path / "a.json").write_text(narrations(*(f"v{number}" for number in range(50))))
     summary = bring("howto100m", tmp_path / "a.json")
@@ -111,7 +111,7 @@ def test_a_store_that_cannot_be_written_stops_the_import(
     def fail(*arguments: Any) -> None:
         raise StoreError("no room")
 
-    monkeypatch.setattr(session.ImportSession, "_write", fail)
+    monkeypatch.setattr(import_session.ImportSession, "_write", fail)
     (tmp_path / "a.json").write_text(narrations("v1"))
     with pytest.raises(StoreError, match="no room"):
         bring("howto100m", tmp_path / "a.json")
@@ -121,13 +121,13 @@ SLOWLY = """
 import sys, time
 from pathlib import Path
 from storage import Store
-from tasks.importers import intake, reject_log
+from tasks.importers import import_session, reject_log
 from tasks.importers.sources import import_source
 
-intake.BYTES_PER_SHARD = 2_000
-intake.LOOSE_ROWS = 20
-write = intake.Intake._write
-intake.Intake._write = lambda *arguments: (write(*arguments), time.sleep(0.05))
+import_session.BYTES_PER_SHARD = 2_000
+import_session.LOOSE_ROWS = 20
+write = import_session.ImportSession._write
+import_session.ImportSession._write = lambda *arguments: (write(*arguments), time.sleep(0.05))
 import_source(Store(sys.argv[1]), "run-1", sys.argv[2], Path(sys.argv[3]))
 """
 
@@ -177,8 +177,8 @@ def test_uploaded_videos_are_in_the_store(corpus: Path, s3_uri: str) -> None:
     import_source(store, "run-1", "videos", corpus / "videos", Options(upload=True))
     (uri,) = store.table("videos").snapshot().read(["uri"])["uri"].to_pylist()
     (key,) = store.objects.keys("videos/")
-    (film,) = (corpus / "videos").glob("*.mp4")
-    assert uri == store.objects.uri(key) and store.objects.get(key) == film.read_bytes()
+    (video_file,) = (corpus / "videos").glob("*.mp4")
+    assert uri == store.objects.uri(key) and store.objects.get(key) == video_file.read_bytes()
 
 
 def test_what_is_missing_is_said(tmp_path: Path, corpus: Path, bring: Import) -> None:

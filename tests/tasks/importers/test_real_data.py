@@ -46,7 +46,7 @@ def test_crosstask(corpus: Store) -> None:
     assert ask(corpus, "SELECT count(*), count(DISTINCT video_id) FROM annotations WHERE benchmark = 'crosstask'") == [
         (20_919, 2_750)
     ]
-    past_the_end = """SELECT count(*) FROM annotations a JOIN videos v USING (video_id, task_id)
+    past_the_end = """SELECT count(*) FROM annotations a JOIN videos v USING (video_id, article_id)
         WHERE benchmark = 'crosstask' AND a.end_s > v.duration_s + 1"""
     assert ask(corpus, past_the_end) == [(39,)]
     primary_steps = """SELECT count(*), count(DISTINCT headline) FROM steps JOIN articles USING (article_id)
@@ -74,7 +74,7 @@ def test_htstep(corpus: Store) -> None:
     assert dict(splits) == {"train": 17_472, "val_seen": 600, "val_unseen": 963, "test_seen": 600, "test_unseen": 1_000}
     labels = json.loads((DATA / "htstep/annotations.json").read_text())
     given = {
-        (video, str(piece["id"]), piece["label"]) for video, value in labels.items() for piece in value["annotations"]
+        (video, str(shown["id"]), shown["label"]) for video, value in labels.items() for shown in value["annotations"]
     }
     assert (
         set(ask(corpus, "SELECT DISTINCT video_id, step_id, text FROM annotations WHERE benchmark = 'htstep'")) == given
@@ -92,10 +92,10 @@ def test_youwikihow(corpus: Store) -> None:
 
 
 def test_article_grounding(corpus: Store) -> None:
-    query = """SELECT count(DISTINCT task_id), count(DISTINCT video_id) FROM annotations
+    query = """SELECT count(DISTINCT article_id), count(DISTINCT video_id) FROM annotations
         WHERE benchmark = 'crosstask-articles' AND split = 'test'"""
     assert ask(corpus, query) == [(15, 2_407)]
-    segments = """SELECT count(DISTINCT (video_id, start_s, end_s, task_id)) FROM annotations
+    segments = """SELECT count(DISTINCT (video_id, start_s, end_s, article_id)) FROM annotations
         WHERE benchmark = '{}'"""
     assert ask(corpus, segments.format("crosstask-articles")) == ask(corpus, segments.format("crosstask"))
 

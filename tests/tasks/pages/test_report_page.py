@@ -14,7 +14,7 @@ from tasks.pipeline.job import Job
 from tasks.report.stage import address_of_report
 from tasks.training.model_files import models_in
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
-from tests.trained_store import RUN, films
+from tests.trained_store import RUN, video_files
 
 PARTS = ("results", "videos", "presence", "labels", "training", "pairing", "corpus", "ablations", "ran", "settings")
 
@@ -40,14 +40,14 @@ def test_all_parts_are_there_with_plots_and_three_videos(browser: Browser, addre
         assert page.locator(".now").nth(0).inner_text() == "0:00"  # each video has a time of its own
 
 
-def test_films_play_within_the_report(
+def test_videos_play_within_the_report(
     trained: Job, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(trained.store)
     with Catalogue(store) as catalogue:
-        rows = catalogue.query("SELECT DISTINCT training, video_id, article_id FROM video_recall").to_pylist()
-    made = {row["training"] for row in models_in(store)}
-    rows = [row for row in rows if row["video_id"] in films(store) and row["training"] in made]
+        rows = catalogue.query("SELECT DISTINCT model_id, video_id, article_id FROM video_recall").to_pylist()
+    made = {row["model_id"] for row in models_in(store)}
+    rows = [row for row in rows if row["video_id"] in video_files(store) and row["model_id"] in made]
     shown = [row | {"found": 1, "steps": 2, "place": "best"} for row in rows]
     monkeypatch.setattr("tasks.pages.report_page._Answers.examples", lambda self: shown)
     (tmp_path / "report.html").write_text(report_page(store, trained))

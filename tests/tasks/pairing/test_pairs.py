@@ -4,10 +4,10 @@ import pytest
 
 from storage import Store
 from tasks.pairing.candidates import NoCandidates
-from tests.tasks.pairing.corpora import FakeModel, add_articles, add_narrations, add_videos, make_pairs, rows_of
+from tests.tasks.pairing.corpora import FakeEncoder, add_articles, add_narrations, add_videos, make_pairs, rows_of
 
 
-def test_metadata_is_found_by_id_and_by_equal_title(store: Store, model: FakeModel) -> None:
+def test_metadata_is_found_by_id_and_by_equal_title(store: Store, encoder: FakeEncoder) -> None:
     offered = {"wikihow/1": "Make Jell-O Shots", "wikihow/2": "Café au lait kochen", "wikihow/3": "お茶を入れる"}
     add_articles(store, "wikihow", offered | {"wikihow/4": "make jell o SHOTS!", "wikihow/5": "水を飲む"})
     tasks = {
@@ -41,7 +41,7 @@ def test_metadata_is_found_by_id_and_by_equal_title(store: Store, model: FakeMod
     ]
 
 
-def test_what_cannot_be_paired_is_rejected_until_it_can(store: Store, model: FakeModel) -> None:
+def test_what_cannot_be_paired_is_rejected_until_it_can(store: Store, encoder: FakeEncoder) -> None:
     add_articles(store, "wikihow", {"wikihow/1": "Make Tea"})
     add_videos(store, "howto100m", {"silent": "wikihow/1", "it's lost": "wikihow/2", "both": "wikihow/2", "fine": None})
     add_narrations(store, "howto100m", {"it's lost": ["a"], "fine": ["b"]})
@@ -62,7 +62,7 @@ def test_what_cannot_be_paired_is_rejected_until_it_can(store: Store, model: Fak
     assert rows_of(store, "rejects", "item", stage="pairing") == []
 
 
-def test_of_two_tasks_one_that_has_an_article_is_taken(store: Store, model: FakeModel) -> None:
+def test_of_two_tasks_one_that_has_an_article_is_taken(store: Store, encoder: FakeEncoder) -> None:
     add_articles(store, "wikihow", {"wikihow/1": "Make Tea", "wikihow/2": "Boil Water"})
     add_videos(store, "howto100m", {"one known": "wikihow/99", "both known": "wikihow/2", "none known": "wikihow/99"})
     add_videos(store, "crosstask", {"one known": "wikihow/1", "both known": "wikihow/1", "none known": "wikihow/98"})
@@ -75,7 +75,7 @@ def test_of_two_tasks_one_that_has_an_article_is_taken(store: Store, model: Fake
     assert [row[:2] for row in unknown] == [("none known", "wikihow has no article for wikihow/99")]
 
 
-def test_titles_without_letters_are_no_candidates(store: Store, model: FakeModel) -> None:
+def test_titles_without_letters_are_no_candidates(store: Store, encoder: FakeEncoder) -> None:
     add_articles(store, "youwikihow", {"youwikihow/1": "?!", "youwikihow/2": "How to ..."})
     add_videos(store, "howto100m", {"v": "youwikihow/1"})
     add_narrations(store, "howto100m", {"v": ["?!", "?!", "How to ..."]})

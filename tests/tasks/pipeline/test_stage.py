@@ -48,7 +48,7 @@ def test_what_is_made_of_the_same_is_not_made_again(job: Job) -> None:
         ({"settings": {"salt": 1}}, ("pepper: 2 -> None",)),
         ({"inputs": {"water": "w2"}}, ("water changed",)),
         ({"outputs": {"soup": "s2"}}, ("soup, which it made, changed",)),
-        ({"unfinished": "a guest is late"}, ("a guest is late",)),
+        ({"must_run_because": "a guest is late"}, ("a guest is late",)),
         ({"settings": {"salt": 3, "pepper": 2}, "inputs": {"water": "w2"}}, ("salt: 1 -> 3", "water changed")),
     ],
 )

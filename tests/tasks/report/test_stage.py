@@ -27,7 +27,7 @@ def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
     )
 
 
-def test_a_page_shows_the_corpus_and_its_films_and_escapes_what_it_shows(tmp_path: Path) -> None:
+def test_a_page_shows_the_corpus_and_its_videos_and_escapes_what_it_shows(tmp_path: Path) -> None:
     job = Job(str(tmp_path / "store"), "run-1", "demo:default,num_videos=10,num_rendered=1,steps_per_task=3")
     store = Store(job.store)
     with record_run(store, job.run_id, ["import", "report"], asdict(job)):
@@ -52,13 +52,13 @@ def test_questions_can_be_asked_as_they_are_printed(
     for command in asked:
         program, *arguments = shlex.split(command)
         assert program == "vina" and main(arguments) == 0
-    assert (tmp_path / "film.html").is_file() and last == f"vina explore --store {trained.store}"
+    assert (tmp_path / "video.html").is_file() and last == f"vina explore --store {trained.store}"
 
 
 def test_ablations_are_tables(tmp_path: Path) -> None:
     job = Job(str(tmp_path / "store"), "run-1")
     table = Store(job.store).table("ablations")
-    row = {"settings": "ab12", "row": 0, "variant": "without narrations", "measure": "R@1", "training": "vina@1",
+    row = {"settings": "ab12", "row": 0, "variant": "without narrations", "measure": "R@1", "model_id": "vina@1",
            "seed": 0, "value": 31.25, "paper": 33.5}  # fmt: skip
     rows = pa.Table.from_pylist([row, row | {"seed": 1, "value": 33.25}], schema=table.schema.files)
     table.commit(rows, {"ablation": "components"}, "all", fingerprint="f", run_id="run-1")

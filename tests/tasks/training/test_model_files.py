@@ -28,11 +28,11 @@ def test_a_run_that_found_its_training_done_stands_for_the_model_of_its_own_sett
     store = Store(job.store)
     own = find_model(store, RUN)
     other = replace(SETTINGS, seed=1)
-    table, name = store.table("models"), own["training"]
+    table, name = store.table("models"), own["model_id"]
     write_model(store, "run-2", name, "tan@2", SETTINGS)
     assert models_in(store) == [own] and is_calibrated(store, name)  # the same weights: nothing to do
     write_model(store, "run-2", name, "tan@2", SETTINGS, {})
-    assert [row["training"] for row in models_in(store)] == [name] and not is_calibrated(store, name)
+    assert [row["model_id"] for row in models_in(store)] == [name] and not is_calibrated(store, name)
     checkpoint = store.objects.get(f"checkpoints/{name}/last.pt")
     store.objects.put("checkpoints/vina@other/last.pt", checkpoint)
     write_model(store, "run-3", "vina@other", "tan@3", other)
@@ -41,9 +41,9 @@ def test_a_run_that_found_its_training_done_stands_for_the_model_of_its_own_sett
     recorded(store, "run-4", job)
     recorded(store, "run-5", replace(job, training=replace(SETTINGS, device=None)))
     assert table.snapshot().num_rows == 2
-    for run, training in (("run-4", name), ("run-3", "vina@other"), (RUN, name), ("run-5", name), ("ablation", name)):
-        assert find_model(store, run)["training"] == training, run
-    assert find_model(store)["training"] == "vina@other"
+    for run, model_id in (("run-4", name), ("run-3", "vina@other"), (RUN, name), ("run-5", name), ("ablation", name)):
+        assert find_model(store, run)["model_id"] == model_id, run
+    assert find_model(store)["model_id"] == "vina@other"
 
 
 def test_data_that_came_later_does_not_hide_a_run(job: Job) -> None:
@@ -52,7 +52,7 @@ def test_data_that_came_later_does_not_hide_a_run(job: Job) -> None:
     store.table("steps").retire({"source": "wikihow"})  # what is trained on is another corpus now
     assert set(trainings_of(store, job.training)) != set(before)
     assert set(trainings_of(store, job.training, RUN)) >= {name for name, method in before.items() if method == "vina"}
-    assert student_of(store, RUN) == student_of(Store(job.store), RUN) == find_model(store, RUN)["training"]
+    assert student_of(store, RUN) == student_of(Store(job.store), RUN) == find_model(store, RUN)["model_id"]
 
 
 def test_what_is_not_there_is_named(job: Job, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
         len(work.corpus.steps[article]) for name in work.corpus.paired for article in work.corpus.articles[name]
     )
     for number, teacher in enumerate([work.tan_name, f"{work.name}/teacher-1", f"{work.name}/teacher-2"]):
-        rows = snapshot.where(training=work.name, round=number).read().to_pylist()
+        rows = snapshot.where(model_id=work.name, round=number).read().to_pylist()
         assert len(rows) == steps and {row["teacher"] for row in rows} == {teacher}
         assert 0.4 < np.mean([row["kept"] for row in rows]) < 0.6
         for row in rows:
@@ -63,7 +63,7 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
             assert row["kept"] == (row["score"] >= row["gamma"])
             assert row["reason"] == ("confidence reaches gamma" if row["kept"] else "confidence below gamma")
     log = work.store.table("training_log").snapshot().read().to_pylist()
-    assert {(row["training"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
+    assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
     assert all((row["loss_sv"] is None) == (row["stage"] == "tan") for row in log)
     versions = {table.name: table.snapshot().version for table in work.store.tables()}
@@ -157,7 +157,7 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     subprocess.run([sys.executable, *launch, *command], check=True, env=environment, timeout=300)
 
     def losses(store: str) -> list[float]:
-        rows = Store(store).table("training_log").snapshot().where(training=work.name).read().to_pylist()
+        rows = Store(store).table("training_log").snapshot().where(model_id=work.name).read().to_pylist()
         return [row["loss"] for row in sorted(rows, key=lambda row: row["step"])]
 
     assert len(losses(alone.store)) == 16

@@ -27,8 +27,8 @@ from vina_model.batch import Batch
 from vina_model.tan import PublishedTan
 
 
-def labels(store: Store, training: str, round_: int) -> list[dict[str, object]]:
-    rows = store.table("pseudo_labels").snapshot().where(training=training, round=round_).read().to_pylist()
+def labels(store: Store, model_id: str, round_: int) -> list[dict[str, object]]:
+    rows = store.table("pseudo_labels").snapshot().where(model_id=model_id, round=round_).read().to_pylist()
     return sorted(rows, key=lambda row: (row["video_id"], row["article_id"], row["step_row"]))
 
 

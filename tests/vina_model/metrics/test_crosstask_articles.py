@@ -37,7 +37,7 @@ def check(
     assert list(found) == [f"R@{top} IoU {threshold}" for top in best for threshold in THRESHOLDS]
     for top in best:
         for threshold in THRESHOLDS:
-            expected = [slow.crosstask_articles(*world, top, threshold) for world in worlds_]
+            expected = [slow.article_recall(*world, top, threshold) for world in worlds_]
             assert found[f"R@{top} IoU {threshold}"] == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 

@@ -46,9 +46,9 @@ class HTStep:
         activities = numbered(entry["activity"] for entry in self.entries.values())
         self.activities = [activities[entry["activity"]] for entry in self.entries.values()]
         self.truth = [
-            Segment(self.numbers[video], piece["id"], *piece["segment"])
+            Segment(self.numbers[video], annotation["id"], *annotation["segment"])
             for video, entry in self.entries.items()
-            for piece in entry["annotations"]
+            for annotation in entry["annotations"]
         ]
 
     def maps(self, counted: Sequence[Detection], weights: Sequence[int] | None = None) -> Values:
@@ -188,15 +188,15 @@ def test_crosstask_article_recall() -> None:
         if task in NOT_IN_THE_ARTICLE_TEST:
             continue
         headlines = range(len(entry["task_text"]["simplified_headline_list"]))
-        for pieces in entry["crosstask_annotations"].values():
+        for annotations in entry["crosstask_annotations"].values():
             own = [
-                Segment(num_videos, int(headline), float(piece["step_s"]), float(piece["step_e"]))
-                for piece in pieces
-                for headline in entry["step2headline"][int(piece["step_id"]) - 1].split("/")
+                Segment(num_videos, int(headline), float(annotation["step_s"]), float(annotation["step_e"]))
+                for annotation in annotations
+                for headline in entry["step2headline"][int(annotation["step_id"]) - 1].split("/")
                 if headline != "_"
             ]
             truth += own
-            duration_s = max(float(piece["step_e"]) for piece in pieces) + 20
+            duration_s = max(float(annotation["step_e"]) for annotation in annotations) + 20
             anywhere = [Segment(num_videos, 0, 0.0, duration_s)]
             found += random_detections(rng, own or anywhere, headlines, duration_s, int(rng.integers(0, 13)) ** 2)
             num_videos += 1

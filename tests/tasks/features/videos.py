@@ -24,7 +24,7 @@ def clips_of(path: Path, frames: Frames = SMALL) -> list[np.ndarray]:
     return list(read_clips(str(path), frames))
 
 
-def write_film(
+def write_video(
     path: Path,
     seconds: float,
     fps: Fraction | int = 25,
@@ -38,7 +38,7 @@ def write_film(
     pixel_aspect: Fraction | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Path:
-    """A film whose colour changes each second, or of `pictures`, height x width x RGB or RGBA.
+    """A video whose colour changes each second, or of `pictures`, height x width x RGB or RGBA.
 
     `times` makes its frame rate vary; `sound_s` seconds of silence go with it; `options` are the container's.
     """
@@ -73,7 +73,7 @@ def _add_silence(container: OutputContainer, seconds: float) -> None:
 
 
 def write_still(path: Path, seconds: int) -> Path:
-    """A film of one picture."""
+    """A video of one picture."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=1)
         stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
@@ -133,20 +133,20 @@ def show_as(path: Path, a: int, b: int, c: int, d: int) -> None:
     path.write_bytes(data)
 
 
-def write_with_cover(path: Path, film: bool = True) -> Path:
-    """An MP4 with a large white cover picture, and a small red film of two seconds or sound only."""
+def write_with_cover(path: Path, video_file: bool = True) -> Path:
+    """An MP4 with a large white cover picture, and a small red video of two seconds or sound only."""
     with av.open(str(path), "w") as container:
-        if film:
+        if video_file:
             stream = container.add_stream("libx264", rate=5)
             stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
         cover = container.add_stream("mjpeg", rate=1)
         cover.width, cover.height, cover.pix_fmt = 320, 320, "yuvj420p"
         cover.disposition = av.stream.Disposition.attached_pic
-        if not film:
+        if not video_file:
             _add_silence(container, 1)
         container.mux(cover.encode(av.VideoFrame.from_ndarray(np.full((320, 320, 3), 255, np.uint8), format="rgb24")))
         container.mux(cover.encode())
-        if film:
+        if video_file:
             for _ in range(10):
                 red = av.VideoFrame.from_ndarray(np.tile(COLOURS[0], (64, 64, 1)), format="rgb24")
                 container.mux(stream.encode(red))
