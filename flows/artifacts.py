@@ -1,4 +1,4 @@
-"""What Prefect's UI and a terminal show of a run: how far each stage is, what it did, and tables of what there is.
+"""What Prefect's UI and a terminal show of a run: progress and report of each stage, and tables of the results.
 
 Artifacts are for people: a run does not fail because one could not be written.
 """
@@ -24,39 +24,18 @@ from storage import Store
 from storage.catalogue import Catalogue
 from tasks.pipeline import progress
 from tasks.pipeline.job import Job
+from tasks.pipeline.stage import Stage
 
 LOG = logging.getLogger("vina")
 UPDATE_EVERY_S = 2.0
-CORPUS = {"corpus": "FROM corpus"}
-REJECTS = {"rejects": "FROM rejects_by_reason LIMIT 100"}
-LABELS = {
-    "labels": """SELECT model_id, round, sum(labels)::BIGINT AS labels,
-        round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent FROM label_keep_rate GROUP BY ALL ORDER BY ALL"""
-}
-TABLES = {
-    "import": CORPUS
-    | REJECTS
-    | {"missing": "SELECT what, count(*) AS items, min(item) AS example FROM missing GROUP BY what ORDER BY what"},
-    "features": CORPUS | REJECTS,
-    "pairing": REJECTS
-    | {"pairs": "SELECT selection, count(DISTINCT video_id) AS videos, count(*) AS pairs FROM pairs GROUP BY ALL"},
-    "burn-in": LABELS,
-    "rounds": LABELS,
-    "evaluation": {
-        "metrics": """SELECT benchmark, protocol, split, method, metric, round(ours, 1) AS ours, paper
-            FROM metrics_beside_paper LIMIT 500"""
-    },
-}
-"""What is shown after each stage: an artifact's key, and its query."""
-
 
 DISPLAY: ContextVar[Terminal | None] = ContextVar("display", default=None)
-"""Where a run is shown while it goes on, beside the log."""
+"""The terminal that shows the run, beside the log."""
 
 
 @contextmanager
 def watched(stage: str) -> Iterator[Callable[[str, bool], None]]:
-    """Show how far a stage is, while it lasts; call what is given with its report at the end."""
+    """Show the progress of a stage inside the `with`; call the yielded function with its report at the end."""
     display, artifact = DISPLAY.get(), _Progress(stage)
 
     def tell(share: float, line: str) -> None:
@@ -77,7 +56,7 @@ def watched(stage: str) -> Iterator[Callable[[str, bool], None]]:
 
 
 class _Progress:
-    """A stage's progress artifact."""
+    """Progress artifact of a stage."""
 
     def __init__(self, stage: str) -> None:
         self._said = time.monotonic()
@@ -93,15 +72,15 @@ class _Progress:
             update_progress_artifact(self._id, 100 * share, description=line[:1000] or None)
 
 
-def publish(stage: str, job: Job) -> None:
-    """Tables of what there is after a stage; a link to the report after that."""
+def publish(stage: Stage, job: Job) -> None:
+    """Publish the stage's tables; after the report, a link to it."""
     with _unimportant():
         store = Store(job.store)
         with Catalogue(store) as catalogue:
-            found = {key: catalogue.query(sql).to_pylist() for key, sql in TABLES.get(stage, {}).items()}
-        for key, rows in found.items():
-            create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage} of run {job.run_id}")
-        if stage == "report":
+            tables = {key: catalogue.query(sql).to_pylist() for key, sql in stage.artifacts.items()}
+        for key, rows in tables.items():
+            create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage.name} of run {job.run_id}")
+        if stage.name == "report":
             create_link_artifact(store.objects.uri(f"reports/{job.run_id}.html"), "report", key="vina-report")
 
 

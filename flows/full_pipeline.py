@@ -1,11 +1,10 @@
-"""The whole pipeline, in order. `vina run` calls this flow in its own process; deployments run it on workers.
+"""The whole pipeline. `vina run` calls this flow in its own process; deployments run it on workers.
 
-To add a stage: write its work in `tasks` as a function of a job, say what it is made of, and add it to STAGES, at its
-place. Stages pass nothing to each other but what they leave in the store, and what has not changed is not made again.
+Stages pass nothing to each other but what they leave in the store. A stage whose dependencies have not changed is
+skipped.
 """
 
 import os
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,24 +15,18 @@ from pydantic import Field
 from flows.artifacts import publish, watched
 from flows.parameters import Execution, Overrides, changes_of
 from flows.parts import parts_runner
+from flows.stages import STAGES, choose_stages, settings_groups
 from storage import Store
-from tasks.evaluation.stage import EVALUATION
-from tasks.features.stage import FEATURES
-from tasks.importers.sources import IMPORT
-from tasks.pairing.stage import PAIRING
 from tasks.pipeline.job import Job
-from tasks.pipeline.presets import choose
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
-from tasks.pipeline.stage import Stage, plan, run_stage
-from tasks.report.stage import REPORT
-from tasks.training.stage import BURN_IN, ROUNDS
+from tasks.pipeline.settings import choose
+from tasks.pipeline.stage import plan, run_stage
 
-STAGES = (IMPORT, FEATURES, PAIRING, BURN_IN, ROUNDS, EVALUATION, REPORT)
-StageName = Literal["import", "features", "pairing", "burn-in", "rounds", "evaluation", "report"]
+StageName = Literal[tuple(stage.name for stage in STAGES)]  # type: ignore[valid-type]
 
 
 def _name() -> str:
-    """A run has one name, in Prefect and in the store."""
+    """Return the run's name: the same in Prefect and in the store."""
     return name_run(runtime.flow_run.parameters.get("run_id"))
 
 
@@ -43,59 +36,51 @@ def vina(
     store: str = "",
     corpus: str | None = None,
     overrides: Overrides = Overrides(),  # type: ignore[valid-type]  # noqa: B008
-    stages: list[StageName] | None = None,
+    stages: list[StageName] | None = None,  # type: ignore[valid-type]
     run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
     force: bool = False,
     dispatch: Literal["here", "pool"] = "here",
     execution: Execution = Execution(),  # noqa: B008
 ) -> str:
-    """Ground the steps of articles in videos: run the stages on a store; returns the run's id.
+    """Ground the steps of articles in videos: run the stages on a store, and return the run's id.
 
     Args:
-        preset: The paper's numbers, or a demo world and a small model, for minutes on two cores.
-        store: A folder (an absolute path, where workers run it) or s3://bucket/prefix. Empty: VINA_STORE of the worker.
-        corpus: The folder that is imported, or a demo world such as demo:default,num_videos=200. Empty: the preset's.
+        preset: The paper's configuration, or a demo world and a small model, for minutes on two cores.
+        store: A folder (an absolute path, where workers run) or s3://bucket/prefix. Empty: VINA_STORE of the worker.
+        corpus: The folder to import, or a demo world such as demo:default,num_videos=200. Empty: the preset's.
         overrides: Settings that differ from the preset's.
         stages: Only these, in the pipeline's order. Empty: all. What has not changed is skipped.
-        run_id: The run's name in the table `runs`. Empty: made of the time.
-        force: Make the stages' results anew, whether or not anything has changed.
-        dispatch: Who does the work: the flow's own process, or all workers of the GPU pool.
-        execution: By how many at once, on how many devices, with how much patience.
+        run_id: The run's name in the table `runs`. Empty: a new name from the time.
+        force: Run the stages again, whether or not anything has changed.
+        dispatch: Where parts run: in the flow's own process, or on all workers of the GPU pool.
+        execution: How many parts at once, on how many devices, with which retries.
     """
     job = make_job(preset, store, corpus, changes_of(overrides), run_id or runtime.flow_run.name, force)
     chosen, run_parts = choose_stages(stages), parts_runner(execution, dispatch)
     names = [stage.name for stage in chosen]
     for step in plan(job, chosen):
         get_run_logger().info("%s: %s", step.stage.name, "; ".join(step.reasons) or "nothing to do so far")
-    told = {"stages": names, "dispatch": dispatch} | execution.model_dump()
-    with record_run(Store(job.store), job.run_id, names, asdict(job) | told):
+    configuration = job.model_dump() | {"stages": names, "dispatch": dispatch} | execution.model_dump()
+    with record_run(Store(job.store), job.run_id, names, configuration):
         for stage in chosen:
             work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
             with watched(stage.name) as ended:
                 report, has_run = work(job, stage, run_parts)
                 ended(report, has_run)
             if has_run:
-                publish(stage.name, job)
+                publish(stage, job)
     return job.run_id
 
 
 def make_job(
-    preset: str, store: str, corpus: str | None, changes: dict[str, Any], run_id: str | None, force: bool
+    preset: str, store: str, corpus: str | None, changes: dict[str, dict[str, Any]], run_id: str | None, force: bool
 ) -> Job:
-    """What the stages are told; what makes no sense is refused here."""
-    settings = choose(preset, changes)
+    """Return the job of a run; a ValueError names what makes no sense."""
+    if corpus:
+        changes = changes | {"import": {**changes.get("import", {}), "corpus": corpus}}
     uri = store or os.environ.get("VINA_STORE", "")
     is_remote = uri.startswith("s3://") or Path(uri).is_absolute()
     if runtime.deployment.id is not None and not is_remote:
         raise ValueError(f"store is {uri!r}: a worker needs an absolute path or s3://bucket/prefix (or its VINA_STORE)")
-    settings = replace(settings, corpus=corpus or settings.corpus)
     address = uri if uri.startswith("s3://") else str(Path(uri or "vina-store").resolve())  # workers have other folders
-    return Job(address, name_run(run_id), **vars(settings), force=force)
-
-
-def choose_stages(names: list[Any] | None) -> list[Stage]:
-    """The stages of these names in the pipeline's order; None means all."""
-    known = [stage.name for stage in STAGES]
-    if unknown := [name for name in names or [] if name not in known]:
-        raise ValueError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(known)}")
-    return [stage for stage in STAGES if not names or stage.name in names]
+    return Job.of(address, name_run(run_id), *choose(settings_groups(), preset, changes), force=force)

@@ -1,7 +1,7 @@
-"""Pieces of the work, given to others: a task runner's threads or processes, torchrun, or workers of the GPU pool.
+"""Run the parts of a stage: in this process, by a task runner, under torchrun, or by workers of the GPU pool.
 
-A piece is one part of what a stage spreads. Prefect retries it after a passing fault, and only then: what is wrong with
-the data stays wrong. Training is never two things at once: it has all devices of a machine, or of one worker.
+Prefect retries a part after a transient fault, and only then: bad data stays bad. A training has all devices of a
+machine, or of one worker, for itself.
 """
 
 import json
@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from prefect import State, flow, get_run_logger, task
@@ -21,65 +20,49 @@ from prefect.tasks import Task
 
 from flows.parameters import Execution
 from flows.pool import PartFailed, run_on_pool
+from flows.stages import part_kind
 from storage import is_transient
-from tasks.evaluation.stage import measure
-from tasks.features.stage import make_shards
-from tasks.pairing.stage import embed_range
 from tasks.pipeline import progress
 from tasks.pipeline.job import Interrupted, Job
-from tasks.pipeline.parts import Part, RunParts, Work
-from tasks.training.stage import label_shards, train
+from tasks.pipeline.parts import Part, PartKind, RunParts
 
-KINDS: dict[str, Work] = {
-    "features": make_shards,
-    "embedding": embed_range,
-    "training": train,
-    "labelling": label_shards,
-    "evaluation": measure,
-}
-"""What can be given to others, by name: a name travels to other machines."""
-WHOLE = ("training", "evaluation")
-"""Kinds that are one piece of work, not many alike."""
-SHARED = ("training", "labelling")
-"""Kinds that several devices of one machine do together."""
 LONGEST_DELAY_S = 600.0
 PART = "VINA_PART"
-"""The environment variable that tells the processes of a torchrun what to do."""
+"""Environment variable that holds the part for the processes of a torchrun."""
 
 
 @flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
 def run_part(job: Job, kind: str, part: dict[str, Any], number: int, execution: Execution) -> State[None] | None:
-    """One part of a stage's work, on a worker of the GPU pool."""
+    """Run one part on a worker of the GPU pool."""
     get_run_logger().info("run %s: %s, part %d", job.run_id, kind, number)
     try:
-        _do(job, kind, part, execution)
-    except Interrupted as stop:  # the worker was asked to end: another one goes on
+        _run(job, part_kind(kind), part, execution)
+    except Interrupted as stop:  # the worker was asked to end: another one continues
         return Crashed(message=str(stop))
     return None
 
 
 def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
-    """How the parts of a job are given to others."""
+    """Return the function that stages call to run their parts."""
 
-    def run_parts(job: Job, work: Work, parts: Sequence[Part]) -> None:
-        kind = next(name for name, known in KINDS.items() if known is work)
-        together = kind in SHARED and execution.devices > 1
-        if together:
+    def run_parts(job: Job, kind: PartKind, parts: Sequence[Part]) -> None:
+        is_shared = kind.shares_devices and execution.devices > 1
+        if is_shared:
             parts = _merged(parts, execution.devices if dispatch == "pool" else None)
         if dispatch == "pool" and parts:
-            run_on_pool(job, kind, parts, execution)
-        elif kind in WHOLE or execution.workers == 1 or together:
+            run_on_pool(job, kind.name, parts, execution)
+        elif kind.is_whole or execution.workers == 1 or is_shared:
             for number, part in enumerate(parts):
                 with progress.part(number, len(parts)):
-                    _do(job, kind, part, execution)
+                    _run(job, kind, part, execution)
         elif parts:
-            _run_at_once(job, kind, parts, execution)
+            _run_at_once(job, kind.name, parts, execution)
 
     return run_parts
 
 
 def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:
-    """Parts for processes that share each one: of so many shards at least, or all shards in one."""
+    """Merge parts for processes that share each one: at least so many shards in a part, or all shards in one."""
     shards = [shard for part in parts for shard in part.get("shards", ())]
     if not shards:
         return list(parts)
@@ -87,50 +70,51 @@ def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:
     return [{**parts[0], "shards": shards[begin : begin + size]} for begin in range(0, len(shards), size)]
 
 
-def _do(job: Job, kind: str, part: Part, execution: Execution) -> None:
-    """In this process, or by several that torchrun starts."""
-    devices = execution.devices if kind in SHARED else 1
-    _patient(execution)(job, kind, part, devices)
+def _run(job: Job, kind: PartKind, part: Part, execution: Execution) -> None:
+    """Run a part in this process, or in several that torchrun starts."""
+    _with_retries(execution)(job, kind.name, part, execution.devices if kind.shares_devices else 1)
 
 
 @task(name="part", task_run_name="{kind}", cache_policy=NO_CACHE, persist_result=False)
 def do_part(job: Job, kind: str, part: Part, devices: int = 1) -> None:
-    """The work itself."""
+    """Do the work of a part."""
     if devices > 1:
-        _by_torchrun(job, kind, part, devices)
+        _run_torchrun(job, kind, part, devices)
     else:
-        KINDS[kind](job, part)
+        part_kind(kind).work(job, part)
 
 
-def _patient(execution: Execution) -> Task[[Job, str, Part, int], None]:
+def _with_retries(execution: Execution) -> Task[[Job, str, Part, int], None]:
     return do_part.with_options(
         retries=execution.retries,
         retry_delay_seconds=[
             min(execution.retry_delay_s * 2**number, LONGEST_DELAY_S) for number in range(execution.retries)
         ],
         retry_jitter_factor=0.5,
-        retry_condition_fn=_failed_in_passing,
+        retry_condition_fn=_is_transient_failure,
         timeout_seconds=60 * execution.timeout_minutes or None,
     )
 
 
-def _failed_in_passing(task: Task[Any, Any], run: Any, state: State[Any]) -> bool:
-    """Whether it is worth another try: not if it took too long."""
+def _is_transient_failure(task: Task[Any, Any], run: Any, state: State[Any]) -> bool:
+    """Whether another try may succeed: not if it took too long."""
     error: BaseException = state.result(raise_on_failure=False)
-    is_passing = not isinstance(error, TaskRunTimeoutError) and is_transient(error)
-    if is_passing:
-        get_run_logger().warning("a passing fault, tried again: %s", error)
-    return is_passing
+    is_worth_a_retry = not isinstance(error, TaskRunTimeoutError) and is_transient(error)
+    if is_worth_a_retry:
+        get_run_logger().warning("a transient fault, tried again: %s", error)
+    return is_worth_a_retry
 
 
 def _run_at_once(job: Job, kind: str, parts: Sequence[Part], execution: Execution) -> None:
-    """Some parts at a time; the first that fails is the last that is begun."""
+    """Run some parts at a time; after the first failure no further ones start."""
     chunk = 4 * execution.workers
-    patient, done = _patient(execution), 0
+    do_part_with_retries, done = _with_retries(execution), 0
     with _runner(execution) as runner:
         for begin in range(0, len(parts), chunk):
-            own = [{"job": job, "kind": kind, "part": part, "devices": 1} for part in parts[begin : begin + chunk]]
-            futures = [runner.submit(patient, parameters=each) for each in own]
+            parameters = [
+                {"job": job, "kind": kind, "part": part, "devices": 1} for part in parts[begin : begin + chunk]
+            ]
+            futures = [runner.submit(do_part_with_retries, parameters=each) for each in parameters]
             for future in futures:
                 future.result()
                 done += 1
@@ -157,10 +141,10 @@ def _runner(execution: Execution) -> TaskRunner[Any]:
         raise ValueError(f"execution.runner is {name}, which is not installed: pip install vina[{name}]") from error
 
 
-def _by_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
-    """One process a device, on this machine. Asked to end, they save what they have."""
+def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
+    """Run a part with one process per device, on this machine. Asked to end, they save a checkpoint."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-    described = json.dumps({"job": asdict(job), "kind": kind, "part": part})
+    described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part})
     process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PART: described})
     try:
         code = process.wait()

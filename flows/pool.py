@@ -8,7 +8,7 @@ what it has left in the store is whole, and another one goes on.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -83,7 +83,7 @@ def _children() -> Iterator[list[Child]]:
 
 def _send(job: Job, kind: str, part: Part, number: int, execution: Execution) -> UUID:
     own = execution.model_copy(update={"workers": 1})
-    parameters = {"job": asdict(job), "kind": kind, "part": part, "number": number, "execution": own.model_dump()}
+    parameters = {"job": job.model_dump(), "kind": kind, "part": part, "number": number, "execution": own.model_dump()}
     try:
         return run_deployment(DEPLOYMENT, parameters=parameters, timeout=0).id  # type: ignore[union-attr]
     except ObjectNotFound as error:

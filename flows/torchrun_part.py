@@ -1,25 +1,24 @@
-"""One process of a torchrun that does a piece of work with others: `torchrun ... -m flows.torchrun_part`."""
+"""One process of a torchrun that runs a part together with others: `torchrun ... -m flows.torchrun_part`."""
 
 import json
 import logging
 import os
 import sys
 
-from pydantic import TypeAdapter
-
-from flows.parts import KINDS, PART
+from flows.parts import PART
 from flows.quiet_end import QuietEnd
+from flows.stages import part_kind
 from tasks.pipeline.job import Interrupted, Job
 
 
 def main() -> int:
-    """Do what the environment says."""
+    """Run the part that the environment variable holds."""
     first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO if first else logging.WARNING)
     asked = json.loads(os.environ[PART])
     try:
-        KINDS[asked["kind"]](TypeAdapter(Job).validate_python(asked["job"]), asked["part"])
+        part_kind(asked["kind"]).work(Job.model_validate(asked["job"]), asked["part"])
     except Interrupted as stop:
         print(f"vina: {stop}", file=sys.stderr)
         return 130

@@ -2,16 +2,16 @@
 made of a trained model."""
 
 import shutil
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from flows.full_pipeline import STAGES
+from flows.stages import STAGES
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.demo_world.files import BACKBONE
 from tasks.features.settings import FeatureSettings
+from tasks.importers.settings import ImportSettings
 from tasks.pairing.pairs import _named
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import run_here
@@ -30,7 +30,7 @@ SETTINGS = TrainingSettings(
 
 def job_in(folder: Path) -> Job:
     """The job whose store lies in a folder."""
-    return Job(str(folder / "store"), RUN, CORPUS, FeatureSettings(), training=SETTINGS)
+    return Job.of(str(folder / "store"), RUN, ImportSettings(corpus=CORPUS), FeatureSettings(), SETTINGS)
 
 
 def make_store(folder: Path) -> None:
@@ -39,7 +39,7 @@ def make_store(folder: Path) -> None:
     store = Store(job.store)
     stages = {stage.name: stage for stage in STAGES}
     names = ["import", "burn-in", "rounds", "evaluation", "report"]
-    with record_run(store, RUN, names, asdict(job)):
+    with record_run(store, RUN, names, job.model_dump()):
         run_stage(job, stages["import"], run_here)
         _pair(store)
         for name in names[1:]:
@@ -57,7 +57,7 @@ def _pair(store: Store) -> None:
 def copy_of(job: Job, folder: Path) -> Job:
     """The same in another folder, to be changed."""
     shutil.copytree(job.store, folder / "store")
-    return replace(job, store=str(folder / "store"))
+    return job.changed(store=str(folder / "store"))
 
 
 def video_files(store: Store) -> dict[str, Path]:

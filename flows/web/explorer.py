@@ -126,7 +126,7 @@ def _imported_folders(store: Store) -> list[Path]:
     """The folders that runs say they imported."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
-            SELECT DISTINCT unnest([configuration ->> '$.path', configuration ->> '$.corpus']) AS path
+            SELECT DISTINCT unnest([configuration ->> '$.path', configuration ->> '$.settings.import.corpus']) AS path
             FROM runs WHERE list_contains(stages, 'import')""")
     paths = [Path(text) for text in rows["path"].to_pylist() if text]
     return [path.resolve() for path in paths if path.is_absolute()]

@@ -6,7 +6,7 @@ and two processes with other seeds may work on one store.
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -53,6 +53,7 @@ class Ablation:
 
     def __init__(self, job: Job) -> None:
         self.job, self.store = job, Store(job.store)
+        self.settings = job.settings_of(TrainingSettings)
         self.evaluation = Evaluation(self.store, job.run_id)
         splits = splits_of(self.store, "htstep")
         self.split = next((split for split in splits if split.startswith("val")), splits[0] if splits else "")
@@ -60,7 +61,7 @@ class Ablation:
 
     def check(self, table: str) -> None:
         """A ValueError if nothing could be measured after all the training."""
-        corpus = Corpus(self.store, self.job.training.backbone, self.job.training.selection)
+        corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
         wanted = self.evaluation.benchmarks if table == "main" else ["htstep"]
         if not any(question_of(self.store, benchmark, corpus).pairs for benchmark in wanted):
             what = "any benchmark" if table == "main" else "HT-Step"
@@ -74,8 +75,8 @@ class Ablation:
         results = []
         for seed in seeds:
             groups: dict[TrainingSettings, list[tuple[int, Row]]] = {}
-            for number, row in enumerate(rows_of(table, self.job.training)):
-                settings = replace(self.job.training, seed=seed, **row.changes)
+            for number, row in enumerate(rows_of(table, self.settings)):
+                settings = self.settings.changed(seed=seed, **row.changes)
                 groups.setdefault(settings, []).append((number, row))
             cells = [cell for settings, rows in groups.items() for cell in self._cells(settings, rows, table == "main")]
             cells.sort(key=lambda cell: cell.row)
@@ -85,7 +86,7 @@ class Ablation:
 
     def _cells(self, settings: TrainingSettings, rows: Sequence[tuple[int, Row]], everywhere: bool) -> Iterator[Result]:
         """The cells of some rows that are one training."""
-        job = replace(self.job, training=settings)
+        job = self.job.changed(settings)
         work = Curriculum(job, alone(settings.device))
         asked = {cell.method for _, row in rows for cell in row.cells.values()}
         if any(method.startswith("tan") for method in asked):
@@ -105,7 +106,7 @@ class Ablation:
 
     def _measure(self, work: Curriculum, asked: Collection[str], everywhere: bool) -> list[Method]:
         """What is asked for, on the benchmarks of the ablations, or on all; returns what was measured."""
-        job = replace(self.job, training=work.settings)
+        job = self.job.changed(work.settings)
         able = list(trained_methods(job, work.corpus))
         if everywhere or SENTENCES in asked:
             able += untrained_methods(job)
@@ -153,7 +154,7 @@ class Ablation:
 
     def _name(self) -> str:
         """Of the settings that the tables change, what is learnt from, and what it is held against."""
-        settings = replace(self.job.training, seed=0)
+        settings = self.settings.changed(seed=0)
         _, student = name_trainings(settings, Corpus(self.store, settings.backbone, settings.selection))
         annotations = self.store.table("annotations").snapshot().content_version
         return fingerprint_of({"model_id": student}, {"annotations": annotations}, CODE_VERSION)[:8]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from storage import Store
@@ -148,8 +148,8 @@ def _newest_run(store: Store) -> tuple[str, TrainingSettings] | None:
 def _runs(store: Store, which: str) -> list[tuple[str, TrainingSettings]]:
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"SELECT run_id, configuration FROM runs WHERE {which} ORDER BY started_at DESC")
-    found = [(row["run_id"], json.loads(row["configuration"]).get("training")) for row in rows.to_pylist()]
-    return [(run_id, TrainingSettings(**model_id)) for run_id, model_id in found if model_id]
+    runs = [(row["run_id"], json.loads(row["configuration"]).get("settings")) for row in rows.to_pylist()]
+    return [(run_id, TrainingSettings(**groups.get("training", {}))) for run_id, groups in runs if groups is not None]
 
 
 def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
@@ -163,7 +163,7 @@ def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = 
     names: dict[str, str] = {}
     for seed in sorted({*seeds, settings.seed}):
         for positions in (False, True):
-            own = replace(settings, seed=seed, tan_text_positions=positions)
+            own = settings.changed(seed=seed, tan_text_positions=positions)
             tan, student = name_trainings(own, corpus)
             names[tan] = "tan-pe-lc" if positions else "tan-lc"
             if positions == settings.tan_text_positions:

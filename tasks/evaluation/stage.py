@@ -23,9 +23,10 @@ from tasks.evaluation.questions import BENCHMARKS, NARRATIONS, Question, questio
 from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
+from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.device import checked_device
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Part, RunParts, run_here
+from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.pipeline.progress import say
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.corpus import Corpus, corpus_of
@@ -47,7 +48,7 @@ def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
     if not benchmarks:
         return "no benchmark's annotations are imported: nothing to evaluate on"
     before = {shard.path for shard in store.table("metrics").snapshot().shards}
-    run_parts(job, measure, [{}])
+    run_parts(job, MEASUREMENT, [{}])
     measured = len({shard.path for shard in store.table("metrics").snapshot().shards} - before)
     if not measured:
         return "nothing has changed since all was measured"
@@ -62,7 +63,7 @@ def measure(job: Job, part: Part) -> None:
         say(LOG, number / len(methods), f"measuring {method.name}")
         evaluation.measure(method)
         if method.name == "vina":
-            evaluation.calibrate(method, job.training)
+            evaluation.calibrate(method, job.settings_of(TrainingSettings))
 
 
 def dependencies(job: Job) -> Dependencies:
@@ -76,45 +77,48 @@ def dependencies(job: Job) -> Dependencies:
     texts = store.table("sentence_embeddings").snapshot().shards
     own = [shard.path for shard in texts if str(shard.constants["encoder"]).partition("@")[0] in backbones]
     dependencies.inputs["texts in the space of features"] = fingerprint_of({"shards": own}, {}, "")
-    settings = dependencies.settings | {"encoder": job.pairing.encoder}
+    settings = dependencies.settings | {"encoder": job.settings_of(PairingSettings).encoder}
     return replace(
         dependencies, settings=settings, inputs=dependencies.inputs | versions(store, "articles", "features")
     )
 
 
-def reset(job: Job) -> None:
-    """Nothing is taken out: what is measured anew replaces what was measured."""
-
-
-EVALUATION = Stage("evaluation", evaluate, dependencies, reset, CODE_VERSION)
+MEASUREMENT = PartKind("evaluation", measure, is_whole=True)
+EVALUATION = Stage(
+    "evaluation", evaluate, dependencies, CODE_VERSION, parts=(MEASUREMENT,),
+    artifacts={
+        "metrics": """SELECT benchmark, protocol, split, method, metric, round(ours, 1) AS ours, paper
+            FROM metrics_beside_paper LIMIT 500"""
+    },
+)  # fmt: skip
 
 
 def untrained_methods(job: Job) -> Iterator[Method]:
     """What needs no training here, as far as the store has what it takes; a published TAN, if the settings name one."""
-    store = Store(job.store)
-    corpus = corpus_of(store, job.training.backbone, job.training.selection)
+    store, settings = Store(job.store), job.settings_of(TrainingSettings)
+    corpus = corpus_of(store, settings.backbone, settings.selection)
     if corpus.num_seconds:
         yield from rules(corpus)
         yield oracle(store, corpus)
-        if sentences := sentences_by_asr_times(store, job.run_id, corpus, job.pairing):
+        if sentences := sentences_by_asr_times(store, job.run_id, corpus, job.settings_of(PairingSettings)):
             yield sentences
     yield from zero_shot(store)
-    if job.training.tan != "train":
-        published = published_teacher(Path(job.training.tan), checked_device(job.training.device))
-        yield replace(trained(published.name, "tan", published, corpus, job.training), seed=None)
+    if settings.tan != "train":
+        published = published_teacher(Path(settings.tan), checked_device(settings.device))
+        yield replace(trained(published.name, "tan", published, corpus, settings), seed=None)
 
 
 def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
     """The models of the job's settings that are trained to their end: both variants of TAN*, and the student."""
-    positions = job.training.tan_text_positions
-    for settings in (job.training, replace(job.training, tan_text_positions=not positions)):
+    chosen = job.settings_of(TrainingSettings)
+    for settings in (chosen, chosen.changed(tan_text_positions=not chosen.tan_text_positions)):
         try:
-            work = Curriculum(replace(job, training=settings), alone(settings.device), corpus)
+            work = Curriculum(job.changed(settings), alone(settings.device), corpus)
         except NothingToTrain:
             return
         corpus = work.corpus
         for model_id, name, model in work.trained():
-            if name != "vina" or settings is job.training:
+            if name != "vina" or settings is chosen:
                 yield trained(model_id, name, model, work.corpus, settings)
 
 

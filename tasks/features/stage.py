@@ -9,7 +9,7 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +29,10 @@ from tasks.features.progress import Progress
 from tasks.features.projection import project_features
 from tasks.features.recipe import AS_IMPORTED, Recipe
 from tasks.features.settings import FeatureSettings
+from tasks.pipeline.artifacts import CORPUS, REJECTS
 from tasks.pipeline.device import best_device
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Part, RunParts, cut, run_here
+from tasks.pipeline.parts import Part, PartKind, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 
 CODE_VERSION = "2"
@@ -52,7 +53,7 @@ class VideoFile(NamedTuple):
 
 def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     """Features for every video file that has none; returns what was done."""
-    settings, store = job.features, Store(job.store)
+    settings, store = job.settings_of(FeatureSettings), Store(job.store)
     recipe = Recipe.of(settings)
     video_files = list_video_files(store)
     projected = project_features(store, job.run_id, recipe, settings) if settings.joint else 0
@@ -61,7 +62,7 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     shards = plan(video_files, done | given_up, settings.videos_per_shard)
     if shards or settings.weights:
         recipe.check(store)
-    run_parts(job, make_shards, [{"shards": part} for part in cut(shards, MOST_PARTS)])
+    run_parts(job, EXTRACTION, [{"shards": part} for part in cut(shards, MOST_PARTS)])
     tried = {video_file.video_id for shard in shards for video_file in shard}
     holding = video_files.keys() - (made_before(store, recipe) if shards else done)
     names = {_shard_name([video_file.video_id for video_file in shard]) for shard in shards}
@@ -78,9 +79,10 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
 def make_shards(job: Job, part: Part) -> None:
     """The features of some shards of videos."""
     shards = [[VideoFile(*video_file) for video_file in shard] for shard in part["shards"]]
-    recipe = Recipe.of(job.features)
-    maker = ShardMaker(Store(job.store), job.run_id, job.features, recipe, Progress(*_extent(shards)))
-    run = load_network(recipe, job.features)
+    settings = job.settings_of(FeatureSettings)
+    recipe = Recipe.of(settings)
+    maker = ShardMaker(Store(job.store), job.run_id, settings, recipe, Progress(*_extent(shards)))
+    run = load_network(recipe, settings)
     for shard in shards:
         if not maker.is_made(shard):
             maker.make(shard, run)
@@ -88,30 +90,36 @@ def make_shards(job: Job, part: Part) -> None:
 
 
 def dependencies(job: Job) -> Dependencies:
-    """What the features are made of."""
-    store, recipe = job.open_store(), Recipe.of(job.features)
-    settings = {name: value for name, value in asdict(job.features).items() if name not in NOT_FINGERPRINTED}
-    made = store.table("features").snapshot()
-    inputs = versions(store, "videos", *(("steps", "annotations") if job.features.joint else ()))
-    outputs = {f"features of {name}": made.where(backbone=name).content_version for name in recipe.layers}
-    if job.features.joint:
-        settings["dictionary"] = dictionary_version(job.features)
-    must_run_because = "videos that were rejected are tried again" if job.features.retry_rejected else ""
+    """Return what the features depend on."""
+    store, settings = job.open_store(), job.settings_of(FeatureSettings)
+    recipe = Recipe.of(settings)
+    fingerprinted = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
+    features = store.table("features").snapshot()
+    inputs = versions(store, "videos", *(("steps", "annotations") if settings.joint else ()))
+    outputs = {f"features of {name}": features.where(backbone=name).content_version for name in recipe.layers}
+    if settings.joint:
+        fingerprinted["dictionary"] = dictionary_version(settings)
+    must_run_because = "videos that were rejected are tried again" if settings.retry_rejected else ""
     if missing := rejects.missing_files(store, recipe.backbone.name):
         must_run_because = f"{missing:,} video files were not there"
-    return Dependencies(settings | {"weights": recipe.weights}, inputs, outputs, recipe.backbone.name, must_run_because)
+    return Dependencies(
+        fingerprinted | {"weights": recipe.weights}, inputs, outputs, recipe.backbone.name, must_run_because
+    )
 
 
 def reset(job: Job) -> None:
     """Take out the vectors that were made here; those that were imported stay."""
-    store, recipe = Store(job.store), Recipe.of(job.features)
+    store, recipe = Store(job.store), Recipe.of(job.settings_of(FeatureSettings))
     for name in recipe.layers:
         partition = {"backbone": name}
         store.table("features").retire(partition, only=lambda shard: shard.constants["layer"] != AS_IMPORTED)
     store.table("rejects").retire(rejects.PARTITION, prefix=f"{recipe.backbone.name}/")
 
 
-FEATURES = Stage("features", make_features, dependencies, reset, CODE_VERSION)
+EXTRACTION = PartKind("features", make_shards)
+FEATURES = Stage(
+    "features", make_features, dependencies, CODE_VERSION, reset, (FeatureSettings,), (EXTRACTION,), CORPUS | REJECTS
+)
 
 
 def list_video_files(store: Store) -> dict[str, VideoFile]:

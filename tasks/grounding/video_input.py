@@ -145,7 +145,8 @@ def _known_weights(store: Store | None, sha256: str) -> str | None:
         return None
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
-            SELECT configuration ->> '$.features.weights' AS weights FROM runs ORDER BY started_at DESC""").to_pylist()
+            SELECT configuration ->> '$.settings.features.weights' AS weights
+            FROM runs ORDER BY started_at DESC""").to_pylist()
     paths = dict.fromkeys(row["weights"] for row in rows if row["weights"])
     return next((path for path in paths if content_of(path) == sha256), None)
 

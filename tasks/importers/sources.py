@@ -1,22 +1,13 @@
-"""The stage `import`: every source by its name, and a whole corpus folder at once.
+"""The sources that can be imported, by name."""
 
-A corpus folder has a sub-folder for each source it brings (`howto100m/`, `wikihow/`, ...); under `features/` there
-is one for each backbone.
-"""
-
-import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.features.recipe import AS_IMPORTED
 from tasks.importers import (
     crosstask,
-    demo_corpus,
     features,
     howto100m,
     htm_align,
@@ -29,12 +20,6 @@ from tasks.importers import (
 from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
 from tasks.importers.summary import Summary
-from tasks.pipeline.job import Job
-from tasks.pipeline.parts import RunParts, run_here
-from tasks.pipeline.stage import Dependencies, Stage, versions
-
-CODE_VERSION = "1"
-TABLES = ("videos", "narrations", "articles", "steps", "annotations")
 
 
 @dataclass(frozen=True)
@@ -152,42 +137,6 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
     return taken
 
 
-def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
-    """Import every source that the job's corpus folder has, or a demo world."""
-    if job.corpus is None:
-        return "no corpus folder is given: the store keeps what it has"
-    store = Store(job.store)
-    if not demo_corpus.is_demo(job.corpus):
-        return _import_folder(store, job.run_id, Path(job.corpus), Options())
-    if refusal := demo_corpus.refusal(store, job.corpus):
-        return refusal
-    with TemporaryDirectory() as folder:
-        corpus = Path(folder) / "corpus"
-        demo_corpus.write(store, job.corpus, corpus)
-        return _import_folder(store, job.run_id, corpus, Options(upload=True))
-
-
-def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) -> str:
-    places = [(name, corpus / name) for name in SOURCES if name != "features"]
-    places += [("features", folder) for folder in sorted((corpus / "features").glob("*")) if folder.is_dir()]
-    found = [(name, place) for name, place in places if place.is_dir()]
-    if not found:
-        raise ValueError(
-            f"{corpus} has none of the folders {', '.join(SOURCES)}: `vina demo {corpus}` makes an example"
-        )
-    lines = [""]
-    for name, place in found:
-        if any(place.rglob("*")):
-            lines += import_source(store, run_id, name, place, options).lines()
-        else:
-            lines.append(f"{place} is empty")
-    if any(path.is_file() for path in (corpus / "features").glob("*")):
-        lines.append(
-            f"{corpus / 'features'} has files of its own: not imported; put them in a folder named by their network"
-        )
-    return "\n".join([*lines, *missing_lines(store)])
-
-
 def missing_lines(store: Store) -> list[str]:
     """What the store's corpus as a whole lacks, for people."""
     with Catalogue(store) as catalogue:
@@ -195,29 +144,3 @@ def missing_lines(store: Store) -> list[str]:
             "SELECT what, count(*) AS n, min(item) AS example FROM missing GROUP BY what ORDER BY what"
         )
     return [f"missing: {row['what']}: {row['n']:,}, e.g. {row['example']}" for row in rows.to_pylist()]
-
-
-def dependencies(job: Job) -> Dependencies:
-    """What was imported: the corpus folder as it is, by the names, sizes and times of its files."""
-    store = job.open_store()
-    corpus = job.corpus
-    inputs = {"corpus": _listing(Path(corpus))} if corpus and not demo_corpus.is_demo(corpus) else {}
-    brought = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version
-    return Dependencies({"corpus": corpus}, inputs, versions(store, *TABLES) | {"imported features": brought})
-
-
-def _listing(corpus: Path) -> str:
-    digest = hashlib.sha256()
-    for folder, _, names in sorted(os.walk(corpus, followlinks=True)):
-        for name in sorted(names):
-            path = os.path.join(folder, name)  # noqa: PTH118  # hundreds of thousands of files
-            found = os.stat(path) if os.path.exists(path) else None  # noqa: PTH110, PTH116
-            digest.update(f"{path}\0{found.st_size if found else 0}\0{found.st_mtime_ns if found else 0}\n".encode())
-    return digest.hexdigest()[:32]
-
-
-def reset(job: Job) -> None:
-    """Nothing is taken out, for others may have brought it: the corpus is read again. `vina forget` takes out."""
-
-
-IMPORT = Stage("import", import_corpus, dependencies, reset, CODE_VERSION)

@@ -41,7 +41,7 @@ def home(store: Store) -> str:
             SELECT run_id, state, array_to_string(stages, ', ') AS stages, error,
                    strftime(started_at, '%Y-%m-%d %H:%M') AS begun,
                    round(epoch(finished_at) - epoch(started_at), 1) AS took_s,
-                   configuration ->> '$.training' IS NOT NULL AS has_report
+                   configuration ->> '$.settings' IS NOT NULL AS has_report
             FROM runs ORDER BY started_at DESC LIMIT 200""").to_pylist()
     tables = [{name: row[name] for name in ("table", "rows", "shards", "bytes", "comment")} for row in summarise(store)]
     return render("explore_home.html", store=store.uri, runs=runs, tables=grid_of(tables), site=True)

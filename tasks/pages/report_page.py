@@ -3,7 +3,7 @@
 import platform
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -21,6 +21,7 @@ from tasks.pages.rendering import grid_of, render
 from tasks.pages.video_view import VideoView, view_of, with_video_file
 from tasks.pipeline.job import Job
 from tasks.training.model_files import models_in
+from tasks.training.settings import TrainingSettings
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
@@ -62,8 +63,9 @@ def _small_video(view: VideoView, uri: str | None) -> VideoView:
 
 def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **context: Any) -> str:
     """The whole page; `show_video` puts the files of its example videos into it."""
-    trainings = trainings_of(store, job.training, job.run_id)
-    student = own_student(store, job.training, job.run_id)
+    settings = job.settings_of(TrainingSettings)
+    trainings = trainings_of(store, settings, job.run_id)
+    student = own_student(store, settings, job.run_id)
     with Catalogue(store) as catalogue:
         found = _Answers(catalogue, list(trainings), student)
         examples, made = found.examples(), {row["model_id"] for row in models_in(store)}
@@ -228,8 +230,7 @@ def _sizes(store: Store) -> Rows:
 
 
 def _settings(job: Job) -> dict[str, Any]:
-    groups = {name: own for name, own in asdict(job).items() if isinstance(own, dict)}
-    return {"corpus": job.corpus} | {f"{group}.{name}": own[name] for group, own in groups.items() for name in own}
+    return {f"{group}.{name}": value for group, values in job.settings.items() for name, value in values.items()}
 
 
 def _versions() -> Rows:

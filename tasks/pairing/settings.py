@@ -1,29 +1,27 @@
-"""The settings of the stage `pairing`."""
+"""Settings of the stage `pairing`."""
 
-import math
-from dataclasses import dataclass
 from typing import ClassVar
 
-from tasks.pipeline.settings_check import Limited
+from tasks.pipeline.settings import Positive, Settings
 
 MPNET = "sentence-transformers/all-mpnet-base-v2"
 
 
-@dataclass(frozen=True)
-class PairingSettings(Limited):
-    """What may be asked of the stage."""
+class PairingSettings(Settings):
+    """How narrations vote for articles."""
 
-    LIMITS: ClassVar = {(1, math.inf): "batch_size texts_per_shard"}
+    group: ClassVar[str] = "pairing"
 
     encoder: str | None = None
-    """A sentence-transformers model: a folder, or a name on the hub (default: MPNet, or the packaged model offline)."""
+    """Sentence encoder: a sentence-transformers folder, or a name on the hub (default: MPNet, offline the packaged
+    MiniLM)."""
     articles: str | None = None
-    """The source whose articles the videos are paired with (default: wikihow)."""
+    """Source of the articles that videos are paired with (default: wikihow)."""
     correct_hubs: bool = False
-    """Take from each title what it is similar to everything by, so that none steals votes."""
-    batch_size: int = 64
-    """Sentences that go through the model at once."""
-    texts_per_shard: int = 8192
-    """A killed run loses the embedding of this many at most."""
+    """Subtract each title's mean similarity to all narrations, so that generic titles win fewer votes."""
+    batch_size: Positive = 64
+    """Sentences per forward pass of the encoder."""
+    texts_per_shard: Positive = 8192
+    """Texts per shard. A killed run loses the embedding of one shard at most."""
     device: str | None = None
     """cuda, mps, cpu, ... (default: the best there is)."""

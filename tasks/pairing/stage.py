@@ -7,8 +7,10 @@ from storage import Store, fingerprint_of
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import Candidates, NoCandidates, candidates_of
 from tasks.pairing.encoders import find_encoder, foresee_encoder, load_encoder, name_encoder
+from tasks.pairing.settings import PairingSettings
+from tasks.pipeline.artifacts import REJECTS
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Part, RunParts, run_here
+from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.pipeline.text_embedding import Embed, embed_texts, plan_ranges
 
@@ -20,7 +22,7 @@ MOST_PARTS = 64
 
 def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
     """Votes and pairs of every video that has narrations; returns what was done."""
-    settings, store = job.pairing, Store(job.store)
+    settings, store = job.settings_of(PairingSettings), Store(job.store)
     try:
         candidates = candidates_of(store, settings.articles)
     except NoCandidates as nothing:
@@ -45,7 +47,7 @@ def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
         return f"nothing has changed since {encoder} voted"
     before = _num_embedded(store, encoder)
     ranges = plan_ranges(store, encoder, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
-    run_parts(job, embed_range, [{"low": low, "high": high, "encoder": encoder} for low, high in ranges])
+    run_parts(job, EMBEDDING, [{"low": low, "high": high, "encoder": encoder} for low, high in ranges])
     embedded = _num_embedded(store, encoder) - before
     version = votes.vote(store, job.run_id, encoder, candidates, settings)
     ranked = votes.rank(store, job.run_id, encoder, version)
@@ -58,7 +60,7 @@ def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
 
 def embed_range(job: Job, part: Part) -> None:
     """Embed the new texts of a range of hashes."""
-    settings, store = job.pairing, Store(job.store)
+    settings, store = job.settings_of(PairingSettings), Store(job.store)
     folder = find_encoder(settings.encoder)
     encoder = name_encoder(settings.encoder, folder)
     if encoder != part["encoder"]:
@@ -86,7 +88,7 @@ def _num_embedded(store: Store, encoder: str) -> int:
 
 def dependencies(job: Job) -> Dependencies:
     """What the pairs are made of."""
-    store, settings = job.open_store(), job.pairing
+    store, settings = job.open_store(), job.settings_of(PairingSettings)
     is_told = store.table("narrations").snapshot().num_rows
     encoder = foresee_encoder(settings.encoder) if is_told else None
     rules = {"encoder": encoder, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
@@ -95,7 +97,7 @@ def dependencies(job: Job) -> Dependencies:
 
 def reset(job: Job) -> None:
     """Take out what was embedded, voted and chosen, by this model; imported texts stay."""
-    store, settings = Store(job.store), job.pairing
+    store, settings = Store(job.store), job.settings_of(PairingSettings)
     encoder = name_encoder(settings.encoder, find_encoder(settings.encoder))
     for name in ("sentence_embeddings", "text_votes", "votes"):
         store.table(name).retire({"encoder": encoder})
@@ -103,4 +105,9 @@ def reset(job: Job) -> None:
         store.table("pairs").retire({"selection": selection})
 
 
-PAIRING = Stage("pairing", make_pairs, dependencies, reset, CODE_VERSION)
+EMBEDDING = PartKind("embedding", embed_range)
+PAIRING = Stage(
+    "pairing", make_pairs, dependencies, CODE_VERSION, reset, (PairingSettings,), (EMBEDDING,),
+    REJECTS
+    | {"pairs": "SELECT selection, count(DISTINCT video_id) AS videos, count(*) AS pairs FROM pairs GROUP BY ALL"},
+)  # fmt: skip

@@ -1,28 +1,43 @@
-"""What a stage is told: the store it works on, the run it works for, and the run's settings; and how it breaks off."""
+"""The job: what a stage is told. Plain values only, because it travels to workers on other machines."""
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
 
 from storage import Store
-from tasks.features.settings import FeatureSettings
-from tasks.pairing.settings import PairingSettings
-from tasks.training.settings import TrainingSettings
+from tasks.pipeline.settings import Settings
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
-@dataclass(frozen=True)
-class Job:
-    """Plain values only: they travel to workers on other machines."""
+class Job(BaseModel):
+    """The store, the run, and the settings of its stages by group. A group that is missing has its defaults."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     store: str
     run_id: str
-    corpus: str | None = None
-    """The folder that the stage `import` reads."""
-    features: FeatureSettings = field(default_factory=FeatureSettings)
-    pairing: PairingSettings = field(default_factory=PairingSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
+    settings: Mapping[str, Mapping[str, Any]] = {}
     force: bool = False
-    """Make anew what is there."""
+    """Whether the stages make their results again although nothing has changed."""
+
+    @classmethod
+    def of(cls, store: str, run_id: str, *settings: Settings, force: bool = False) -> "Job":
+        """Return a job with these settings."""
+        groups = {each.group: each.model_dump() for each in settings}
+        return cls(store=store, run_id=run_id, settings=groups, force=force)
+
+    def settings_of(self, group: type[AnySettings]) -> AnySettings:
+        """Return the settings of a group."""
+        return group(**self.settings.get(group.group, {}))
+
+    def changed(self, *settings: Settings, **fields: Any) -> "Job":
+        """Return a copy with other settings of some groups, and other fields."""
+        merged = {**self.settings, **{each.group: each.model_dump() for each in settings}}
+        return self.model_copy(update={"settings": merged, **fields})
 
     def open_store(self) -> Store:
         """Return the store for reading; it is opened again every minute, because its credentials may change."""
@@ -35,4 +50,4 @@ def _open(uri: str, minute: int) -> Store:
 
 
 class Interrupted(Exception):
-    """A stage was asked to end (SIGTERM); everything is saved, and the same run again goes on."""
+    """A stage was asked to end (SIGTERM); everything is saved, and the same run continues from there."""

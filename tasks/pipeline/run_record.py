@@ -1,4 +1,4 @@
-"""The table `runs`: one row a run, written when it begins and again when it ends, however it ends."""
+"""The table `runs`: one row per run, written when it starts and again when it ends, however it ends."""
 
 import json
 import platform
@@ -15,10 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from storage import Store, fingerprint_of
-from tasks.features.settings import FeatureSettings
-from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.job import Interrupted, Job
-from tasks.training.settings import TrainingSettings
 
 RECORD_VERSION = "1"
 RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -26,7 +23,7 @@ RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 @contextmanager
 def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any]) -> Iterator[None]:
-    """Record what happens inside the `with`. An error is recorded and goes on its way."""
+    """Record what happens inside the `with`. An error is recorded and raised."""
     row: dict[str, Any] = {
         "stages": list(stages),
         "configuration": json.dumps(configuration, sort_keys=True),
@@ -47,7 +44,7 @@ def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: 
 
 
 def name_run(run_id: str | None = None) -> str:
-    """The id itself, if it can name a run; without one, a new id made of the time."""
+    """Return the id if it is valid; without one, a new id from the time."""
     if run_id is None:
         return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:4]}"
     if not re.fullmatch(RUN_ID, run_id) or run_id.endswith("\n"):
@@ -66,27 +63,21 @@ def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: st
 
 
 def job_of_run(store: Store, run_id: str) -> Job:
-    """The job that a run was; a ValueError if there is no such run."""
+    """Return the job of a run of the pipeline; a ValueError if there is no such run."""
     snapshot = store.table("runs").snapshot().where(run_id=run_id)
     rows = snapshot.read(["configuration"]).to_pylist() if snapshot.shards else []
-    found = json.loads(rows[0]["configuration"]) if rows else {}
-    if not {"features", "pairing", "training"} <= found.keys():
+    configuration = json.loads(rows[0]["configuration"]) if rows else {}
+    if "settings" not in configuration:
         raise ValueError(f"there is no run {run_id!r} of the pipeline: `vina status` lists the runs")
-    try:
-        return Job(
-            store.uri, run_id, found.get("corpus"), FeatureSettings(**found["features"]),
-            PairingSettings(**found["pairing"]), TrainingSettings(**found["training"]),
-        )  # fmt: skip
-    except TypeError as error:
-        raise ValueError(f"run {run_id} is of another version, whose settings are not known here: {error}") from error
+    return Job(store=store.uri, run_id=run_id, settings=configuration["settings"])
 
 
 def code_version() -> str:
-    """The package's version, and the commit where the code is a checkout."""
-    run_here = Path(__file__).resolve().parent.parent
-    if not (run_here / ".git").exists():
+    """Return the package's version, with the commit where the code is a checkout."""
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / ".git").exists():
         return version("vina")
-    command = ["git", "-C", str(run_here), "describe", "--always", "--dirty"]
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
     try:
         commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # git is not installed

@@ -1,13 +1,13 @@
-"""A stage: a named piece of the pipeline, and what it is made of. What is made of the same is not made again.
+"""A stage: a named step of the pipeline that declares its work, dependencies, settings and kinds of parts.
 
-When a stage has ended, a row of `completions` says what it was made of: its settings, versions of what it read and of
-what it left, and its code's version. A stage whose row still holds has nothing to do. Where in doubt it runs, and finds
-shard by shard that all is there: the row only spares it the looking.
+When a stage has ended, a row of `completions` holds its dependencies: its settings, the versions of what it read and of
+what it left, and its code's version. A stage whose row still holds is skipped. When in doubt it runs, and finds shard
+by shard that everything is there: the row only saves the looking.
 """
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,49 +16,59 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import RunParts
+from tasks.pipeline.parts import PartKind, RunParts
+from tasks.pipeline.settings import Settings
 
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What a stage would be made of now."""
+    """What the results of a stage depend on now."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     """Versions of what it reads."""
     outputs: dict[str, str] = field(default_factory=dict)
-    """Versions of what it leaves: if others have changed it since, it is not done."""
+    """Versions of what it leaves: if others have changed them since, it runs again."""
     scope: str = "all"
-    """What it is about. Stages that are about different things (two trainings) do not replace each other."""
+    """What the results are about. Results of different scopes (two models) do not replace each other."""
     must_run_because: str = ""
-    """Why it is not done whatever its row says, if so."""
+    """Why it runs whatever its row says."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`work(job, spread)` does it and says what it did; `undo(job)` takes out what it made, to make it anew."""
+    """All that the pipeline knows about a stage."""
 
     name: str
     work: Callable[[Job, RunParts], str]
+    """Do the work, and return a report."""
     dependencies: Callable[[Job], Dependencies]
-    reset: Callable[[Job], None]
     code_version: str
+    """Raised by hand when the results change."""
+    reset: Callable[[Job], None] = lambda job: None
+    """Retire the results, so that the work starts again; by default they are replaced as they are made."""
+    settings: tuple[type[Settings], ...] = ()
+    """The groups of settings that it introduces."""
+    parts: tuple[PartKind, ...] = ()
+    """The kinds of parts that its work is divided into."""
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    """Tables that Prefect's UI shows after it: a query by the artifact's key."""
     is_shared: bool = False
-    """Done by all processes of a torchrun together; the others know one process only."""
+    """Whether all processes of a torchrun do its work together."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A stage in a plan: why it runs; `reasons` are empty if there is nothing to do."""
+    """A stage in a plan, with the reasons why it runs; without reasons it is skipped."""
 
     stage: Stage
     reasons: tuple[str, ...]
     waits_for: tuple[str, ...] = ()
-    """Stages before it that run: what they change may be a reason."""
+    """Earlier stages that run: what they change may be a reason."""
 
 
 def plan(job: Job, stages: Sequence[Stage]) -> Iterator[Step]:
-    """What would run, and why."""
+    """Yield what would run, and why."""
     running: list[str] = []
     for stage in stages:
         step = Step(stage, reasons_to_run(job, stage), tuple(running))
@@ -68,7 +78,7 @@ def plan(job: Job, stages: Sequence[Stage]) -> Iterator[Step]:
 
 
 def reasons_to_run(job: Job, stage: Stage) -> tuple[str, ...]:
-    """Why a stage has something to do; nothing if it has not."""
+    """Return why a stage must run; nothing if it is up to date."""
     if job.force:
         return ("it is forced",)
     now = stage.dependencies(job)
@@ -84,23 +94,23 @@ def reasons_to_run(job: Job, stage: Stage) -> tuple[str, ...]:
     found = [f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)]
     if done["_shard"] == now.scope or not found:
         found += [f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)]
-        found += [f"{name}, which it made, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
+        found += [f"{name}, which it wrote, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
     return tuple(found) or ("its code is newer",)
 
 
 def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
-    """Do what is to be done; returns what was done, and whether anything was."""
+    """Run a stage if it must run; return its report, and whether it ran."""
     reasons = reasons_to_run(job, stage)
     if not reasons:
         return "skipped: nothing has changed", False
-    if job.force:  # from here on it is not complete, however this ends
+    if job.force:  # from here on it is not complete, however it ends
         scope = stage.dependencies(job).scope
         completions = Store(job.store).table("completions")
         completions.retire({"stage": stage.name}, only=lambda shard: shard.name == scope)
         stage.reset(job)
     begin, dependencies = time.monotonic(), stage.dependencies(job)
     report = stage.work(job, run_parts)
-    after = stage.dependencies(job)  # what was fetched for it has a name now
+    after = stage.dependencies(job)  # what was fetched for it has a version now
     dependencies = replace(dependencies, settings=after.settings, outputs=after.outputs)
     _record(job, stage, dependencies, report, time.monotonic() - begin)
     return report, True
@@ -122,7 +132,7 @@ def _record(job: Job, stage: Stage, dependencies: Dependencies, report: str, too
 
 
 def _completion(job: Job, stage: Stage, scope: str) -> dict[str, Any] | None:
-    """The last one of this subject; if there is none, of another, to tell the difference."""
+    """Return the last row of this scope; else of another one, to report the difference."""
     found = job.open_store().table("completions").snapshot().where(stage=stage.name)
     rows = found.read().to_pylist() if found.shards else []
     return max(rows, key=lambda row: (row["_shard"] == scope, row["finished_at"]), default=None)
@@ -138,5 +148,5 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, Any, A
 
 
 def versions(store: Store, *tables: str) -> dict[str, str]:
-    """The content versions of some tables."""
+    """Return the content versions of some tables."""
     return {name: store.table(name).snapshot().content_version for name in tables}

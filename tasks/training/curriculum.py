@@ -1,7 +1,6 @@
 """A training's curriculum: TAN*, its labels, and a student that becomes its own teacher, each going on where it was."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ OF_STUDENTS = (
 
 def settings_hash(settings: TrainingSettings) -> str:
     """A hash of the settings that say what is learnt, whatever it is learnt from."""
-    known = {name: value for name, value in asdict(settings).items() if name not in NOT_FINGERPRINTED}
+    known = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
     return fingerprint_of(known, {}, "")[:8]
 
 
@@ -58,7 +57,7 @@ class NothingToTrain(ValueError):
 
 def name_trainings(settings: TrainingSettings, corpus: Corpus) -> dict[str, dict[str, Any]]:
     """The names of TAN* and of the student, and the settings that each stands for."""
-    known = {name: value for name, value in asdict(settings).items() if name not in NOT_FINGERPRINTED}
+    known = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
     tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
     words = corpus.words_version if settings.words == "corpus" else content_of(settings.words)
     heard = {"narrated": corpus.narrated_version, "words": words}
@@ -74,7 +73,7 @@ class Curriculum:
 
     def __init__(self, job: Job, processes: Processes, corpus: Corpus | None = None) -> None:
         """`corpus` is that of the job's settings, if it is at hand."""
-        self.settings, self.processes, self.run_id = job.training, processes, job.run_id
+        self.settings, self.processes, self.run_id = job.settings_of(TrainingSettings), processes, job.run_id
         self.store = Store(job.store)
         self.corpus = corpus or corpus_of(self.store, self.settings.backbone, self.settings.selection)
         self._refuse_unknown_backbone()

@@ -1,111 +1,112 @@
-"""The stages `burn-in` (TAN*, its labels, and the first epochs of the student) and `rounds` (the other epochs).
+"""The stages `burn-in` (TAN*, its labels, the student's first epochs) and `rounds` (the student's other epochs).
 
-Training is one piece of work, labelling is many: each is given to whoever does such work, and goes on where it was.
+Training is one part at a time, labelling is many. Either continues where it was interrupted.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from tasks.pipeline.job import Job
-from tasks.pipeline.parts import Part, RunParts, cut, run_here
+from tasks.pipeline.parts import Part, PartKind, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.curriculum import CODE_VERSION, NOT_FINGERPRINTED, Curriculum, NothingToTrain, settings_hash
 from tasks.training.model_files import write_model
 from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined
+from tasks.training.settings import TrainingSettings
 
 INPUTS = ("narrations", "steps", "annotations", "videos")
 MOST_PARTS = 200
+LABEL_KEEP_RATES = {
+    "labels": """SELECT model_id, round, sum(labels)::BIGINT AS labels,
+        round(100.0 * sum(kept) / sum(labels), 1) AS kept_percent FROM label_keep_rate GROUP BY ALL ORDER BY ALL"""
+}
 
 
 def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
-    """Train TAN*, label the corpus with it, train the student's first epochs."""
+    """Train TAN*, label the corpus with it, and train the student's first epochs."""
     try:
-        work = _plan(job)
+        curriculum = _plan(job)
     except NothingToTrain as nothing:
         return str(nothing)
-    if job.training.tan == "train":
-        run_parts(job, train, [{"model": "tan"}])
-    _train_student(job, work, 0, run_parts)
-    return f"{work.labels_of(0).teacher_name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
+    if curriculum.settings.tan == "train":
+        run_parts(job, TRAINING, [{"model": "tan"}])
+    _train_student(job, curriculum, 0, run_parts)
+    teacher_name, num_videos = curriculum.labels_of(0).teacher_name, len(curriculum.corpus.paired)
+    return f"{teacher_name} labelled {num_videos:,} videos; {curriculum.name} is burnt in"
 
 
 def rounds(job: Job, run_parts: RunParts = run_here) -> str:
-    """Train the student to its end; every few epochs it labels the corpus anew, as its own teacher."""
+    """Train the student to its end. Every few epochs it becomes the teacher and labels the corpus again."""
     try:
-        work = _plan(job)
+        curriculum = _plan(job)
     except NothingToTrain as nothing:
         return str(nothing)
-    for phase in range(1, len(work.phases())):
-        _train_student(job, work, phase, run_parts)
+    for phase in range(1, len(curriculum.phases())):
+        _train_student(job, curriculum, phase, run_parts)
+    settings = curriculum.settings
     if is_first():
-        write_model(work.store, job.run_id, work.name, work.tan_name, job.training)
-    return f"{work.name} is trained for {job.training.epochs} epochs"
+        write_model(curriculum.store, job.run_id, curriculum.name, curriculum.tan_name, settings)
+    return f"{curriculum.name} is trained for {settings.epochs} epochs"
 
 
 def _plan(job: Job) -> Curriculum:
-    """What there is to train; nothing is computed with it, so any machine will do."""
+    """Return the curriculum for planning: it computes nothing, so it needs no GPU."""
     return Curriculum(job, alone("cpu"))
 
 
-def _train_student(job: Job, work: Curriculum, phase: int, run_parts: RunParts) -> None:
-    round_, _ = work.phases()[phase]
-    labels = work.labels_of(round_)
-    parts = cut(labels.missing(), MOST_PARTS)
-    run_parts(job, label_shards, [{"round": round_, "shards": part} for part in parts])
+def _train_student(job: Job, curriculum: Curriculum, phase: int, run_parts: RunParts) -> None:
+    round_, _ = curriculum.phases()[phase]
+    labels = curriculum.labels_of(round_)
+    shard_groups = cut(labels.missing(), MOST_PARTS)
+    run_parts(job, LABELLING, [{"round": round_, "shards": shards} for shards in shard_groups])
     labels.settle()
-    run_parts(job, train, [{"model": "student", "period": phase}])
+    run_parts(job, TRAINING, [{"model": "student", "phase": phase}])
 
 
 def train(job: Job, part: Part) -> None:
-    """TAN*, or the student to the end of a period; several processes do it together."""
-    with joined(job.training.device) as processes:
-        work = Curriculum(job, processes)
+    """Train TAN*, or the student to the end of a phase."""
+    with joined(job.settings_of(TrainingSettings).device) as processes:
+        curriculum = Curriculum(job, processes)
         if part["model"] == "tan":
-            work.train_tan()
+            curriculum.train_tan()
         else:
-            work.train_student(part["period"])
+            curriculum.train_student(part["phase"])
 
 
 def label_shards(job: Job, part: Part) -> None:
-    """The labels of some shards of a round."""
-    with joined(job.training.device) as processes:
-        work = Curriculum(job, processes)
-        labels = work.labels_of(part["round"])
+    """Label some shards of a round."""
+    with joined(job.settings_of(TrainingSettings).device) as processes:
+        curriculum = Curriculum(job, processes)
+        labels = curriculum.labels_of(part["round"])
         missing = sorted(set(part["shards"]) & set(labels.missing()))
-        processes.wait()  # all know which shards are missing before one is made
-        labels.make(missing, work.teacher(part["round"]), job.run_id, processes)
+        processes.wait()  # all know which shards are missing before one is written
+        labels.make(missing, curriculum.teacher(part["round"]), job.run_id, processes)
 
 
 def dependencies(job: Job) -> Dependencies:
-    """What a training is made of."""
-    store, model_id = job.open_store(), job.training
-    settings = {name: value for name, value in asdict(model_id).items() if name not in NOT_FINGERPRINTED}
-    seen = store.table("features").snapshot().where(backbone=model_id.backbone).content_version
-    chosen = store.table("pairs").snapshot().content_version
-    inputs = versions(store, *INPUTS) | {f"features of {model_id.backbone}": seen, "pairs": chosen}
-    inputs |= {name: content_of(getattr(model_id, name)) for name in ("words", "tan")}
-    return Dependencies(settings, inputs, scope=scope_of(job))
-
-
-def scope_of(job: Job) -> str:
-    """Trainings of other settings do not replace each other."""
-    return f"settings {settings_hash(job.training)}"
+    """Return what the models depend on."""
+    store, settings = job.open_store(), job.settings_of(TrainingSettings)
+    fingerprinted = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
+    features = store.table("features").snapshot().where(backbone=settings.backbone).content_version
+    inputs = versions(store, *INPUTS, "pairs") | {f"features of {settings.backbone}": features}
+    inputs |= {name: content_of(getattr(settings, name)) for name in ("words", "tan")}
+    return Dependencies(fingerprinted, inputs, scope=f"settings {settings_hash(settings)}")
 
 
 def rounds_dependencies(job: Job) -> Dependencies:
-    """Rounds go on with what was burnt in."""
+    """Return what the rounds depend on: the same, and the burn-in."""
     burn_in = dependencies(job)
-    burnt_in = job.open_store().table("completions").snapshot().find({"stage": "burn-in"}, burn_in.scope)
-    return replace(burn_in, inputs=burn_in.inputs | {"burn-in": burnt_in.path if burnt_in else ""})
+    completion = job.open_store().table("completions").snapshot().find({"stage": "burn-in"}, burn_in.scope)
+    return replace(burn_in, inputs=burn_in.inputs | {"burn-in": completion.path if completion else ""})
 
 
 def reset_burn_in(job: Job) -> None:
-    """Put aside TAN*, its labels, and the student."""
+    """Retire TAN*, its labels and the student."""
     _reset(job, 0)
 
 
 def reset_rounds(job: Job) -> None:
-    """Put aside what came after burn-in."""
+    """Retire what came after the burn-in."""
     _reset(job, 1)
 
 
@@ -116,5 +117,13 @@ def _reset(job: Job, phase: int) -> None:
         return
 
 
-BURN_IN = Stage("burn-in", burn_in, dependencies, reset_burn_in, CODE_VERSION, is_shared=True)
-ROUNDS = Stage("rounds", rounds, rounds_dependencies, reset_rounds, f"{CODE_VERSION}, with a model", is_shared=True)
+TRAINING = PartKind("training", train, is_whole=True, shares_devices=True)
+LABELLING = PartKind("labelling", label_shards, shares_devices=True)
+BURN_IN = Stage(
+    "burn-in", burn_in, dependencies, CODE_VERSION, reset_burn_in, (TrainingSettings,), (TRAINING, LABELLING),
+    LABEL_KEEP_RATES, is_shared=True,
+)  # fmt: skip
+ROUNDS = Stage(
+    "rounds", rounds, rounds_dependencies, f"{CODE_VERSION}, with a model", reset_rounds, artifacts=LABEL_KEEP_RATES,
+    is_shared=True,
+)  # fmt: skip

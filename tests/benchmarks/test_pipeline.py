@@ -26,7 +26,7 @@ import logging, sys, time
 begin = time.monotonic()
 from tasks.evaluation.stage import EVALUATION
 from tasks.features.stage import FEATURES
-from tasks.importers.sources import IMPORT
+from tasks.importers.stage import IMPORT
 from tasks.pipeline.job import Job
 from tasks.pairing.stage import PAIRING
 from tasks.pipeline.presets import PRESETS
@@ -74,7 +74,7 @@ def test_prefect_on_the_demo_and_a_rerun_with_nothing_to_do(tmp_path: Path) -> N
 def many_shards(tmp_path: Path) -> Job:
     """A store with the features of thousands of shards of videos, one of them missing."""
     settings = FeatureSettings(size_px=32, videos_per_shard=VIDEOS_PER_SHARD)
-    job, store = Job(str(tmp_path / "store"), "made", None, settings), Store(tmp_path / "store")
+    job, store = Job.of(str(tmp_path / "store"), "made", settings), Store(tmp_path / "store")
     names = [f"v{number:06d}" for number in range(SHARDS * VIDEOS_PER_SHARD)]
     videos = store.table("videos")
     rows = [{"video_id": name, "uri": f"{tmp_path}/{name}.mp4", "duration_s": 1.0} for name in names]

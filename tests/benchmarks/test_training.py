@@ -9,17 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tasks.pipeline.presets import choose
 from torch import Tensor, nn
 
 from storage import Store
 from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pairing.settings import PairingSettings
 from tasks.pairing.stage import make_pairs
 from tasks.pipeline.job import Job
-from tasks.pipeline.presets import choose
 from tasks.training.batches import plan_batches
 from tasks.training.stage import burn_in
 from tests.benchmarks.measure import ratio_of_times, report
@@ -153,11 +154,11 @@ def test_labelling_against_a_loop() -> None:
 def test_the_reader_is_not_waited_for(tmp_path: Path) -> None:
     write_world(World(Knobs(num_videos=400, num_rendered=0, feature_width=1024), 0), tmp_path / "corpus")
     store = Store(tmp_path / "store")
-    job = Job(store.uri, "bench", str(tmp_path / "corpus"), pairing=PairingSettings())
+    job = Job.of(store.uri, "bench", ImportSettings(corpus=str(tmp_path / "corpus")), PairingSettings())
     import_corpus(job)
     make_pairs(job)
     settings = choose("demo", {"training": {"tan_epochs": 2, "epochs": 2, "burn_in_epochs": 2}}).training
-    burn_in(Job(store.uri, "bench", training=settings))
+    burn_in(Job.of(store.uri, "bench", settings))
     rows = store.table("training_log").snapshot().read(["waiting_percent", "videos_per_s"]).to_pylist()
     waiting = float(np.mean([row["waiting_percent"] for row in rows]))
     rate = float(np.median([row["videos_per_s"] for row in rows]))

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from prefect.exceptions import ParameterTypeError
 
-from flows import full_pipeline
-from flows.full_pipeline import STAGES, choose_stages, vina
+from flows import stages as pipeline_stages
+from flows.full_pipeline import vina
+from flows.stages import STAGES, choose_stages
 from storage import Store
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import RunParts
@@ -28,9 +29,7 @@ def runs(store: Store) -> list[dict[str, Any]]:
 
 def stage_of(name: str, work: Any) -> Stage:
     """A stage that always has something to do."""
-    return Stage(
-        name, work, lambda job: Dependencies(must_run_because="it is a test"), lambda job: None, "1", is_shared=True
-    )
+    return Stage(name, work, lambda job: Dependencies(must_run_because="it is a test"), "1", is_shared=True)
 
 
 def test_the_flow_is_called_vina() -> None:
@@ -43,7 +42,7 @@ def test_a_run_leaves_its_record(prefect_server: None, store: Store) -> None:
     assert (row["run_id"], row["state"], row["error"]) == ("first", "completed", None)
     assert row["stages"] == [stage.name for stage in STAGES]
     told = json.loads(row["configuration"])
-    assert (told["store"], told["training"]["gamma"], told["dispatch"]) == (store.uri, 0.65, "here")
+    assert (told["store"], told["settings"]["training"]["gamma"], told["dispatch"]) == (store.uri, 0.65, "here")
     assert row["started_at"] < row["finished_at"]
     assert str(row["code_version"]).startswith("0.")
 
@@ -79,7 +78,7 @@ def test_a_failing_stage_fails_the_run_and_is_recorded(
         return "noted"
 
     stages = (stage_of("import", note), stage_of("features", explode), stage_of("report", note))
-    monkeypatch.setattr(full_pipeline, "STAGES", stages)
+    monkeypatch.setattr(pipeline_stages, "STAGES", stages)
     with pytest.raises(RuntimeError, match="the stage broke"):
         vina(store=store.uri, run_id="doomed")
     assert seen == ["doomed"]
@@ -94,7 +93,7 @@ def test_a_failing_stage_fails_the_run_and_is_recorded(
 
 def test_stages_run_in_the_pipelines_order(monkeypatch: pytest.MonkeyPatch) -> None:
     stages = tuple(stage_of(name, lambda job, run_parts: "") for name in ("a", "b", "c"))
-    monkeypatch.setattr(full_pipeline, "STAGES", stages)
+    monkeypatch.setattr(pipeline_stages, "STAGES", stages)
     assert [stage.name for stage in choose_stages(["c", "a"])] == ["a", "c"]
     assert [stage.name for stage in choose_stages(None)] == ["a", "b", "c"]
     with pytest.raises(ValueError, match="no stage 'd'; the stages are a, b, c"):

@@ -1,14 +1,14 @@
 """What Prefect's UI and API are told about the parameters: it must be what the settings and presets say."""
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from flows.full_pipeline import STAGES, StageName, vina
+from flows.full_pipeline import vina
 from flows.parameters import Execution, Overrides, changes_of
-from tasks.pipeline.presets import GROUPS, PRESETS, choose
+from flows.stages import STAGES, settings_groups
+from tasks.pipeline.settings import PRESETS, Settings, choose
 
 SCHEMA: dict[str, Any] = vina.parameters.model_dump()
 PROPERTIES, DEFINITIONS = SCHEMA["properties"], SCHEMA["definitions"]
@@ -22,30 +22,38 @@ def test_every_parameter_is_described_and_has_a_default() -> None:
     assert all(entry["description"] and "default" in entry for entry in PROPERTIES.values())
     assert PROPERTIES["preset"]["enum"] == list(PRESETS) and PROPERTIES["preset"]["default"] == "paper"
     names = [stage.name for stage in STAGES]
-    assert PROPERTIES["stages"]["anyOf"][0]["items"]["enum"] == names == list(StageName.__args__)  # type: ignore[attr-defined]
+    assert PROPERTIES["stages"]["anyOf"][0]["items"]["enum"] == names
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_an_override_exists_for_every_setting_and_says_what_the_presets_say(group: str) -> None:
-    declared = DEFINITIONS[f"{group.capitalize()}Overrides"]
+@pytest.mark.parametrize("group", settings_groups(), ids=lambda group: group.group)
+def test_an_override_exists_for_every_setting_and_names_the_values_of_the_presets(group: type[Settings]) -> None:
+    declared = DEFINITIONS[f"{group.group.capitalize()}Overrides"]
+    own = group.model_json_schema()["properties"]
     assert declared["additionalProperties"] is False
-    assert list(declared["properties"]) == [setting.name for setting in fields(GROUPS[group])]  # type: ignore[arg-type]
+    assert list(declared["properties"]) == list(group.model_fields)
     for name, entry in declared["properties"].items():
-        said = ", ".join(f"{preset}: {getattr(getattr(each, group), name)}" for preset, each in PRESETS.items())
-        assert entry["description"].endswith(f"(presets: {said})")
-        assert len(entry["description"]) > len(f" (presets: {said})"), f"{group}.{name} is not explained"
+        values = ", ".join(f"{preset}: {getattr(group.of_preset(preset), name)}" for preset in PRESETS)
+        assert entry["description"].endswith(f"(presets: {values})")
+        assert len(entry["description"]) > len(f" (presets: {values})"), f"{group.group}.{name} is not explained"
         assert entry["default"] is None, "empty means the preset's"
-        low, high = GROUPS[group].limits_of(name)
-        limits = entry["anyOf"][0]
-        assert limits.get("minimum") == low
-        assert limits.get("maximum") == (None if high == float("inf") else high)
+        limits, expected = entry["anyOf"][0], own[name].get("anyOf", [own[name]])[0]
+        for limit in ("minimum", "maximum", "enum"):
+            assert limits.get(limit) == expected.get(limit), f"{group.group}.{name}"
+
+
+def test_limits_reach_the_form() -> None:
+    training = DEFINITIONS["TrainingOverrides"]["properties"]
+    assert training["gamma"]["anyOf"][0] == {"type": "number", "minimum": -1, "maximum": 1}
+    assert training["selection"]["anyOf"][0]["enum"] == ["metadata", "top1", "random_top5"]
+    assert training["batch_size"]["anyOf"][0] == {"type": "integer", "minimum": 1}
 
 
 def test_defaults_are_the_presets_own() -> None:
     assert Overrides() == Overrides.model_validate(PROPERTIES["overrides"]["default"])
     assert changes_of(Overrides()) == {}
-    for preset, settings in PRESETS.items():
-        assert choose(preset, changes_of(Overrides())) == settings
+    for preset in PRESETS:
+        settings = choose(settings_groups(), preset, changes_of(Overrides()))
+        assert settings == tuple(group.of_preset(preset) for group in settings_groups())
     assert Execution.model_validate(PROPERTIES["execution"]["default"]) == Execution()
 
 

@@ -3,7 +3,6 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +18,28 @@ from flows.pool import PartFailed
 from storage import Store
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pairing.stage import make_pairs
 from tasks.pipeline.job import Interrupted, Job
-from tasks.pipeline.parts import Part, run_here
-from tasks.training.settings import PRESETS
+from tasks.pipeline.parts import Part, PartKind, run_here
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in
 
 SMALL = FeatureSettings(size_px=32, videos_per_shard=1)
-TRAINING = replace(
-    PRESETS["demo"], tan_epochs=1, epochs=2, burn_in_epochs=1, refresh_epochs=1, selection="metadata", device="cpu"
+TRAINING = TrainingSettings.of_preset("demo").changed(
+    tan_epochs=1, epochs=2, burn_in_epochs=1, refresh_epochs=1, selection="metadata", device="cpu"
 )
 
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("imported") / "store"
-    import_corpus(Job(str(folder), "import", "demo:default,num_videos=30,num_rendered=3,steps_per_task=3"))
+    import_corpus(
+        Job.of(
+            str(folder), "import", ImportSettings(corpus="demo:default,num_videos=30,num_rendered=3,steps_per_task=3")
+        )
+    )
     return folder
 
 
@@ -45,7 +49,7 @@ def job(imported: Path, tmp_path: Path) -> Job:
     store = Store(tmp_path / "store")
     videos = store.table("videos").snapshot().where(source="videos").read().to_pylist()
     assert len(videos) == 3
-    return Job(store.uri, "run", None, SMALL, training=TRAINING)
+    return Job.of(store.uri, "run", SMALL, TRAINING)
 
 
 def features(job: Job) -> dict[str, list[Any]]:
@@ -67,7 +71,7 @@ def test_task_runners_make_what_one_process_makes(
     report = run_in_flow(lambda: make_features(job, parts_runner(execution)))
     assert report == "3 of 3 videos have features now (0 rejected)"
     shutil.copytree(imported, tmp_path / "other")
-    alone = replace(job, store=str(tmp_path / "other"))
+    alone = job.changed(store=str(tmp_path / "other"))
     make_features(alone, run_here)
     found, expected = features(job), features(alone)
     assert found["video_id"] == expected["video_id"] and len(found["second"]) > 30
@@ -104,8 +108,8 @@ def test_a_worker_that_is_asked_to_end_leaves_its_part_to_others(
     def ends(job: Job, part: Part) -> None:
         raise Interrupted("saved after 3 steps")
 
-    monkeypatch.setitem(parts.KINDS, "training", ends)
-    state = parts.run_part(Job("nowhere", "run"), "training", {}, 0, Execution(), return_state=True)
+    monkeypatch.setattr(parts, "part_kind", lambda name: PartKind(name, ends))
+    state = parts.run_part(Job.of("nowhere", "run"), "training", {}, 0, Execution(), return_state=True)
     assert state.is_crashed() and state.message == "saved after 3 steps"
 
 
@@ -118,14 +122,14 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BaseException | Non
         if error := coming.pop(0):
             raise error
 
-    monkeypatch.setitem(parts.KINDS, "faulty", work)
+    monkeypatch.setattr(parts, "part_kind", lambda name: PartKind(name, work))
     yield coming
 
 
 def run_faulty(**execution: Any) -> None:
     patience = Execution(retry_delay_s=0, **execution)
-    job, work = Job("nowhere", "run"), parts.KINDS["faulty"]
-    run_in_flow(lambda: parts_runner(patience)(job, work, [{}]))
+    job, kind = Job.of("nowhere", "run"), parts.part_kind("faulty")
+    run_in_flow(lambda: parts_runner(patience)(job, kind, [{}]))
 
 
 def test_passing_faults_are_tried_again(prefect_server: None, faults: list[BaseException | None]) -> None:
@@ -152,9 +156,9 @@ def test_the_first_part_that_fails_is_the_last_that_is_begun(
     prefect_server: None, faults: list[BaseException | None]
 ) -> None:
     faults += [ValueError("no"), *[None] * 99]
-    job, work = Job("nowhere", "run"), parts.KINDS["faulty"]
+    job, kind = Job.of("nowhere", "run"), parts.part_kind("faulty")
     with pytest.raises(ValueError, match="no"):
-        run_in_flow(lambda: parts_runner(Execution(workers=2, retries=0))(job, work, [{}] * 100))
+        run_in_flow(lambda: parts_runner(Execution(workers=2, retries=0))(job, kind, [{}] * 100))
     assert len(faults) >= 92, "of a hundred parts a handful was begun"
 
 
@@ -165,7 +169,7 @@ def test_a_part_that_takes_too_long_is_given_up(prefect_server: None, monkeypatc
         begun.append(time.monotonic())
         time.sleep(30)
 
-    monkeypatch.setitem(parts.KINDS, "faulty", sleep)
+    monkeypatch.setattr(parts, "part_kind", lambda name: PartKind(name, sleep))
     with pytest.raises(TimeoutError):
         run_faulty(retries=2, timeout_minutes=0.02)
     assert len(begun) == 1, "it would take as long again"

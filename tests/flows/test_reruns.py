@@ -105,7 +105,7 @@ def test_what_was_taken_out_is_made_again(
     run(store, "first", stages=["import", "features"])
     forget_source(store, "features", "s3d-milnce")
     plan = planned(store, capsys, "--stages", "import,features,pairing")
-    assert plan["features"] == ["run", "features of s3d-milnce, which it made, changed"]
+    assert plan["features"] == ["run", "features of s3d-milnce, which it wrote, changed"]
     assert plan["pairing"] == ["run", "it was never completed"]
     run(store, "second", stages=["import", "features"])
     assert store.table("features").snapshot().where(backbone="s3d-milnce").num_rows

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from storage.catalogue import Catalogue
 from tasks.demo_world.files import BACKBONE, write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pairing.pairs import _named
 from tasks.pipeline.job import Job
 from tasks.training.settings import TrainingSettings
@@ -36,7 +36,7 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     knobs = Knobs(num_videos=40, num_tasks=5, num_rendered=0, steps_per_task=4, feature_width=16, feature_noise=0.3)
     write_world(World(knobs, 0), folder / "corpus")
     store = Store(folder / "store")
-    import_corpus(Job(store.uri, "import", str(folder / "corpus")))
+    import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(folder / "corpus"))))
     with Catalogue(store) as catalogue:
         named = catalogue.query(_named("wikihow")).to_pylist()
     pairs = store.table("pairs")
@@ -52,6 +52,6 @@ def job(small_world: Path, tmp_path: Path) -> MakeJob:
     def make(name: str = "store", **changes: Any) -> Job:
         if not (tmp_path / name).exists():
             shutil.copytree(small_world, tmp_path / name)
-        return Job(str(tmp_path / name), "run-1", training=replace(TINY, **changes))
+        return Job.of(str(tmp_path / name), "run-1", TINY.changed(**changes))
 
     return make

@@ -4,14 +4,13 @@ import argparse
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.table import Table as Grid
 
 from flows.cli.commands.results import print_results
+from flows.cli.commands.settings_options import add_settings_options, changes_in
 from flows.cli.commands.shared import Add, existing_store, mean_and_spread, print_parts
-from flows.cli.commands.training_options import add_training_options, training_settings
 from tasks.pipeline.job import Job
 from tasks.pipeline.run_record import name_run, record_run
 
@@ -41,7 +40,7 @@ def add_commands(add: Add) -> None:
     ablate.add_argument("table", choices=[*TABLES, "all"], metavar="TABLE", help=f"{listed}; all")
     ablate.add_argument("--seeds", type=_seeds, default=[0, 1, 2], metavar="N,N", help="(default: 0,1,2)")
     ablate.add_argument("--json", action="store_true", help="all cells, for scripts")
-    add_training_options(ablate, "demo")
+    add_settings_options(ablate, "demo")
 
 
 def _seeds(text: str) -> list[int]:
@@ -51,16 +50,18 @@ def _seeds(text: str) -> list[int]:
 
 
 def _ablate(options: argparse.Namespace) -> int:
-    from tasks.ablations.runner import Ablation  # which loads torch
+    from flows.stages import settings_groups  # loads torch
+    from tasks.ablations.runner import Ablation
+    from tasks.pipeline.settings import choose
 
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO)
     if not any(change.startswith("selection=") for change in options.changes):
         options.changes.append("selection=metadata")  # as in the paper's tables
     store = existing_store(options.store)
-    job = Job(store.uri, name_run(), training=training_settings(options))
+    job = Job.of(store.uri, name_run(), *choose(settings_groups(), options.preset, changes_in(options)))
     tables = list(TABLES) if options.table == "all" else [options.table]
-    with record_run(store, job.run_id, [f"ablate {options.table}"], asdict(job) | {"seeds": options.seeds}):
+    with record_run(store, job.run_id, [f"ablate {options.table}"], job.model_dump() | {"seeds": options.seeds}):
         ablation = Ablation(job)
         results = {table: ablation.make(table, options.seeds) for table in tables}
     if options.json:

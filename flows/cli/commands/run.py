@@ -5,12 +5,11 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flows.cli.commands.results import print_summary
+from flows.cli.commands.settings_options import add_settings_options, changes_in
 from flows.cli.commands.shared import Add, whole_number
-from flows.cli.commands.training_options import add_training_options, changes_in
 from storage import Store
 from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import name_run, record_run
@@ -19,18 +18,6 @@ if TYPE_CHECKING:
     from tasks.pipeline.job import Job
     from tasks.pipeline.stage import Stage
 
-FLAGS = {
-    "weights": ("features", "weights"),
-    "frame_size": ("features", "size_px"),
-    "short_side": ("features", "short_side_px"),
-    "joint": ("features", "joint"),
-    "dictionary": ("features", "dictionary"),
-    "retry_rejected": ("features", "retry_rejected"),
-    "model": ("pairing", "encoder"),
-    "articles": ("pairing", "articles"),
-    "correct_hubs": ("pairing", "correct_hubs"),
-}
-"""Options that are settings."""
 RUNNERS = ["threads", "processes", "dask", "ray"]
 
 
@@ -50,20 +37,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: the time)")
     command.add_argument("--force", action="store_true", help="make the stages' results anew, changed or not")
     command.add_argument("--corpus", metavar="FOLDER", help="import: a folder for each source, or demo:default")
-    command.add_argument("--weights", metavar="FILE", help="features: the network's weights (default: random ones)")
-    command.add_argument("--frame-size", type=whole_number, metavar="PX", help="features: side of the frames")
-    command.add_argument("--short-side", type=whole_number, metavar="PX", help="features: scaled to it first")
-    command.add_argument("--joint", action="store_true", help="features: keep the joint text-video embeddings too")
-    command.add_argument("--dictionary", metavar="FILE", help="features: words of --joint (default: by the weights)")
-    command.add_argument("--retry-rejected", action="store_true", help="features: try undecodable videos again")
-    command.add_argument("--model", metavar="NAME", help="pairing: a sentence model's folder or name (default: MPNet)")
-    command.add_argument("--articles", metavar="SOURCE", help="pairing: whose articles (default: wikihow)")
-    command.add_argument("--correct-hubs", action="store_true", help="pairing: take votes from titles near to all")
-    add_training_options(command, "paper")
+    add_settings_options(command, "paper")
 
 
 def _stages(text: str) -> list[str]:
-    from flows.full_pipeline import choose_stages
+    from flows.stages import choose_stages
 
     try:
         return [stage.name for stage in choose_stages(text.split(","))]
@@ -78,26 +56,17 @@ def _run_id(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _changes(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """What --set and the other options ask for; settings that nobody named are the preset's."""
-    changes = changes_in(options)
-    for option, (group, name) in FLAGS.items():
-        if (value := getattr(options, option)) not in (None, False):
-            changes.setdefault(group, {}).setdefault(name, value)
-    return changes
-
-
 def _job(options: argparse.Namespace) -> "Job":
     from flows.full_pipeline import make_job
 
     run_id = _run_id_of_all(options) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.run_id
-    job = make_job(options.preset, options.store, options.corpus, _changes(options), run_id, options.force)
+    job = make_job(options.preset, options.store, options.corpus, changes_in(options), run_id, options.force)
     Store(job.store).location.check()
     return job
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from flows.full_pipeline import choose_stages
+    from flows.stages import choose_stages
     from tasks.pipeline.stage import plan
 
     for step in plan(_job(options), choose_stages(options.stages)):
@@ -111,7 +80,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from flows.full_pipeline import choose_stages
+    from flows.stages import choose_stages
 
     job = _job(options)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
@@ -136,7 +105,7 @@ def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
             stage.work(job, run_here)
         return
     names = [stage.name for stage in stages]
-    with record_run(Store(job.store), job.run_id, names, asdict(job) | {"stages": names}):
+    with record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names}):
         for stage in stages:
             print(f"{stage.name}: {stage.work(job, run_here)}")
 
@@ -153,8 +122,8 @@ def _run_flow(options: argparse.Namespace, job: "Job") -> None:
         vina(
             preset=options.preset,
             store=job.store,
-            corpus=job.corpus,
-            overrides=Overrides.model_validate(_changes(options)),
+            corpus=options.corpus,
+            overrides=Overrides.model_validate(changes_in(options)),
             stages=options.stages,
             run_id=job.run_id,
             force=job.force,
@@ -165,7 +134,7 @@ def _run_flow(options: argparse.Namespace, job: "Job") -> None:
 
 def _run_id_of_all(options: argparse.Namespace) -> str:
     """The name that all processes of a torchrun have for their run; a ValueError if they cannot share the stages."""
-    from flows.full_pipeline import choose_stages
+    from flows.stages import choose_stages
 
     alone = [stage.name for stage in choose_stages(options.stages) if not stage.is_shared]
     if alone:

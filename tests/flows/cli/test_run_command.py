@@ -9,6 +9,7 @@ from flows.cli.main import main
 from storage import Store
 from tasks.pipeline.job import Interrupted, Job
 from tasks.pipeline.parts import RunParts
+from tasks.training.settings import TrainingSettings
 from tests.flows.test_full_pipeline import stage_of
 
 
@@ -42,7 +43,7 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "elastic-7")
     assert main(["run", "--store", str(tmp_path / "store"), "--stages", "burn-in", "--set", "gamma=0.5"]) == 0
     (job,) = seen
-    assert (job.run_id, job.training.gamma) == ("elastic-7", 0.5)
+    assert (job.run_id, job.settings_of(TrainingSettings).gamma) == ("elastic-7", 0.5)
     assert not Store(tmp_path / "store").table("runs").snapshot().shards
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -52,8 +51,8 @@ def test_up_serves_and_deploys_and_ends_with_all_its_processes(tmp_path: Path) -
 
 def test_status_shows_stages_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store(tmp_path / "store")
-    job = Job(store.uri, "run-1")
-    with record_run(store, job.run_id, ["report"], asdict(job)):
+    job = Job.of(store.uri, "run-1")
+    with record_run(store, job.run_id, ["report"], job.model_dump()):
         run_stage(job, REPORT, run_here)
     assert main(["status", "--store", store.uri, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -15,7 +15,7 @@ from storage.catalogue import Catalogue
 from tasks.ablations.runner import Ablation
 from tasks.ablations.tables import TABLES, rows_of
 from tasks.pipeline.job import Job
-from tasks.training.settings import PRESETS
+from tasks.training.settings import TrainingSettings
 from tests.tasks.conftest import TINY, MakeJob
 
 QUICK = {"tan_epochs": 1, "epochs": 2, "burn_in_epochs": 1}
@@ -27,7 +27,7 @@ def ablated(small_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Abla
     """A store that several tables are made in."""
     folder = tmp_path_factory.mktemp("ablated") / "store"
     shutil.copytree(small_world, folder)
-    return Ablation(Job(str(folder), "run-1", training=replace(TINY, **QUICK)))
+    return Ablation(Job.of(str(folder), "run-1", TINY.changed(**QUICK)))
 
 
 def ask(store: Store, query: str) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def ask(store: Store, query: str) -> list[dict[str, Any]]:
 
 def paper(table: str) -> dict[str, list[float]]:
     """The numbers of each row, in the order of the columns."""
-    return {row.name: list(row.paper.values()) for row in rows_of(table, PRESETS["paper"])}
+    return {row.name: list(row.paper.values()) for row in rows_of(table, TrainingSettings())}
 
 
 def test_the_papers_numbers() -> None:
@@ -54,7 +54,7 @@ def test_the_papers_numbers() -> None:
 
 def test_rows_of_the_paper_are_one_training_where_the_paper_says_so() -> None:
     """Row 5 of the components is the last of the architectures, the first of the selections, and all pathways."""
-    base = replace(PRESETS["paper"], selection="metadata")
+    base = TrainingSettings().changed(selection="metadata")
     changed = {(table, row.name): replace(base, **row.changes) for table in TABLES for row in rows_of(table, base)}
     fifth = changed["components", "(5) N+S"]
     assert changed["architecture", "with step positions, separate MLP"] == changed["selection", "metadata"] == fifth
@@ -65,7 +65,7 @@ def test_rows_of_the_paper_are_one_training_where_the_paper_says_so() -> None:
 def test_every_cell_is_there_and_kept(ablated: Ablation) -> None:
     results = ablated.make("components", [3])
     cells = Counter(found.variant for found in results)
-    counts = [cells[row.name] for row in rows_of("components", ablated.job.training)]
+    counts = [cells[row.name] for row in rows_of("components", ablated.job.settings_of(TrainingSettings))]
     assert counts == [2, 2, 1, 1, 3, 3], "TAN* and N know no fusion, S hears nothing"
     assert all(0 <= found.value <= 100 for found in results)
     rows = ablated.store.table("ablations").snapshot().read().to_pylist()
@@ -95,7 +95,10 @@ def test_discarded_labels_are_counted(ablated: Ablation) -> None:
     results = ablated.make("labels", [3])
     found = {row.variant: row.value for row in results if row.measure == "max % discarded"}
     store = ablated.store
-    assert set(found) == {row.name for row in rows_of("labels", ablated.job.training)} and len(found) == 5
+    assert (
+        set(found) == {row.name for row in rows_of("labels", ablated.job.settings_of(TrainingSettings))}
+        and len(found) == 5
+    )
     labels = store.table("pseudo_labels").snapshot().read(["model_id", "round", "kept", "gamma", "matrix"]).to_pylist()
     own = next(row for row in results if row.variant == "fused, gamma 0.55")
     rounds: dict[int, list[bool]] = {}

@@ -19,7 +19,8 @@ from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE, PRIMARY_TASKS, step_index, write_world
 from tasks.demo_world.knobs import PRESETS, Knobs
 from tasks.demo_world.script import World
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pipeline.job import Job
 
 RATE = st.floats(0, 1)
@@ -48,7 +49,7 @@ KNOBS = st.builds(
 
 def imported(world: World, folder: Path) -> Store:
     write_world(world, folder / "corpus")
-    job = Job(str(folder / "store"), "run-1", str(folder / "corpus"))
+    job = Job.of(str(folder / "store"), "run-1", ImportSettings(corpus=str(folder / "corpus")))
     import_corpus(job)
     store = Store(job.store)
     assert store.table("rejects").snapshot().num_rows == 0
@@ -205,7 +206,7 @@ def test_a_drawn_video_brings_its_captions(tmp_path: Path) -> None:
         truth = next(video for video in world if video.video_id == video_id).duration_s
         assert abs(duration_s - truth) < 0.1 and Path(uri).is_file()
     assert (tmp_path / "corpus/contact_sheet.png").stat().st_size > 10_000
-    again = import_corpus(Job(store.uri, "run-2", str(tmp_path / "corpus")))
+    again = import_corpus(Job.of(store.uri, "run-2", ImportSettings(corpus=str(tmp_path / "corpus"))))
     assert " 0 kept" in again and not any(
         int(line.split(" kept")[0].split()[-1]) for line in again.splitlines() if " kept" in line
     )
@@ -215,7 +216,7 @@ def test_wikihow_all_alone_gives_the_same_headlines(tmp_path: Path) -> None:
     world = World(Knobs(num_videos=1, num_rendered=0), 0)
     write_world(world, tmp_path / "corpus")
     (tmp_path / "corpus/wikihow/wikihowSep.csv").unlink()
-    import_corpus(Job(str(tmp_path / "store"), "run-1", str(tmp_path / "corpus")))
+    import_corpus(Job.of(str(tmp_path / "store"), "run-1", ImportSettings(corpus=str(tmp_path / "corpus"))))
     found = rows(Store(tmp_path / "store"), "steps", "article_id row headline", source="wikihow")
     same(
         found,

@@ -121,7 +121,7 @@ def test_its_features_may_stand_beside_imported_ones(tmp_path: Path, caplog: pyt
     import_source(store, "import", "videos", video_files)
     recipe = Recipe.of(SETTINGS)
     assert len(recipe.weights) == 64 and recipe.difference(store) == ""
-    assert make_features(Job(store.uri, "run", None, SETTINGS)).startswith("1 of 1 videos have features now")
+    assert make_features(Job.of(store.uri, "run", SETTINGS)).startswith("1 of 1 videos have features now")
     assert "random" not in caplog.text
     made = {shard.constants["weights_sha256"] for shard in store.table("features").snapshot().shards}
     assert made == {None, recipe.weights}

@@ -29,7 +29,7 @@ class Measured(NamedTuple):
 def measured(small_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     folder = tmp_path_factory.mktemp("measured") / "store"
     shutil.copytree(small_world, folder)
-    job = Job(str(folder), "run-1", training=TINY)
+    job = Job.of(str(folder), "run-1", TINY)
     burn_in(job)
     rounds(job)
     return Measured(job, evaluate(job), small_world.parent / "corpus")

@@ -1,6 +1,5 @@
 """What is said of a step's presence is said of videos that the weights were not fitted on; and the model's file."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +104,7 @@ def test_the_models_file_needs_no_store_and_knows_how_its_features_were_made(tra
 def test_where_too_little_is_annotated_the_model_does_not_say_whether_steps_are_shown(
     trained: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job = replace(copy_of(trained, tmp_path), force=True)
+    job = copy_of(trained, tmp_path).changed(force=True)
     monkeypatch.setattr("vina_model.presence.FEWEST", 1000)
     run_stage(job, EVALUATION, run_here)
     store = Store(job.store)

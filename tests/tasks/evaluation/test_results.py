@@ -4,7 +4,7 @@ import csv
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.run_record import record_run
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in
 from tests.tasks.evaluation.conftest import Measured
 
@@ -31,8 +32,8 @@ def recorded(measured: Measured, tmp_path_factory: pytest.TempPathFactory) -> Me
     """As if `vina run` had measured it."""
     folder = tmp_path_factory.mktemp("recorded") / "store"
     shutil.copytree(measured.job.store, folder)
-    job = replace(measured.job, store=str(folder))
-    with record_run(Store(job.store), job.run_id, ["evaluation"], asdict(job)):
+    job = measured.job.changed(store=str(folder))
+    with record_run(Store(job.store), job.run_id, ["evaluation"], job.model_dump()):
         evaluate(job)
     return measured._replace(job=job)
 
@@ -40,7 +41,7 @@ def recorded(measured: Measured, tmp_path_factory: pytest.TempPathFactory) -> Me
 @pytest.fixture
 def copy(recorded: Measured, tmp_path: Path) -> Iterator[Measured]:
     shutil.copytree(recorded.job.store, tmp_path / "store")
-    yield recorded._replace(job=replace(recorded.job, store=str(tmp_path / "store")))
+    yield recorded._replace(job=recorded.job.changed(store=str(tmp_path / "store")))
 
 
 def stored(store: Store, protocol: str, method: str, split: str) -> float:
@@ -68,11 +69,13 @@ def test_ours_stand_beside_the_papers_and_later_ones(recorded: Measured) -> None
 
 def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: Measured) -> None:
     for seed, changes in ((7, {}), (8, {}), (7, {"layers": 1})):
-        settings = replace(copy.job.training, seed=seed, tan_epochs=1, epochs=1, burn_in_epochs=1, **changes)
-        own = replace(copy.job, training=settings)
+        settings = copy.job.settings_of(TrainingSettings).changed(
+            seed=seed, tan_epochs=1, epochs=1, burn_in_epochs=1, **changes
+        )
+        own = copy.job.changed(settings)
         burn_in(own)
         evaluate(own)
-    newest = replace(copy.job, run_id="run-9", training=replace(settings, layers=2))
+    newest = copy.job.changed(settings.changed(layers=2), run_id="run-9")
     with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], asdict(newest)):
         pass
     found = read_results(copy.store)
@@ -103,7 +106,7 @@ def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measu
 
 
 def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
-    failed = replace(copy.job, run_id="run-8")
+    failed = copy.job.changed(run_id="run-8")
     with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], asdict(failed)):
         raise RuntimeError("at once")
     assert read_results(copy.store).run_id == "run-1"
@@ -190,7 +193,7 @@ def test_videos_that_only_the_server_has_annotated_are_predicted(copy: Measured,
     before = export_htstep(copy.store, "run-1", "test_seen", None, tmp_path / "before.csv")
     forget_source(copy.store, "htstep")
     import_source(copy.store, "run-2", "htstep", tmp_path / "htstep")
-    job = Job(copy.job.store, "run-2", training=copy.job.training)
+    job = Job.of(copy.job.store, "run-2", copy.job.settings_of(TrainingSettings))
     evaluate(job)
     rows = copy.store.table("metrics").snapshot().where(model_id=before.model_id, benchmark="htstep").read()
     assert set(rows["split"].to_pylist()) == {"val_seen"}, "nothing can be measured where nothing is annotated"

@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +22,15 @@ from tasks.evaluation.protocols import PROTOCOLS
 from tasks.evaluation.questions import question_of
 from tasks.evaluation.stage import Evaluation, evaluate
 from tasks.evaluation.text_methods import sentences_by_asr_times
-from tasks.importers.sources import Options, forget_source, import_corpus, import_source
+from tasks.importers.settings import ImportSettings
+from tasks.importers.sources import Options, forget_source, import_source
+from tasks.importers.stage import import_corpus
+from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.job import Job
 from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum
 from tasks.training.processes import alone
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in, rounds
 from tasks.training.teachers import ask, read_pairs
 from tests.tasks.conftest import TINY, MakeJob
@@ -75,7 +78,7 @@ def test_every_method_is_measured_on_every_benchmark(measured: Measured) -> None
     assert len(rows_of(store, "crosstask-articles", "test")) == 6 * len(RULES | {SENTENCES} | models)
     rows = store.table("metrics").snapshot().read().to_pylist()
     assert all(row["protocol_version"] == PROTOCOLS[row["protocol"]].version for row in rows)
-    assert {row["seed"] for row in rows if row["method"] in models} == {measured.job.training.seed}
+    assert {row["seed"] for row in rows if row["method"] in models} == {measured.job.settings_of(TrainingSettings).seed}
 
 
 @pytest.mark.parametrize("split", ["val_seen", "test_seen"])
@@ -131,7 +134,7 @@ def test_stored_predictions_have_the_same_score_as_anyones_file(
 
 def test_what_was_measured_is_not_measured_again_until_something_changes(measured: Measured, tmp_path: Path) -> None:
     shutil.copytree(measured.job.store, tmp_path / "store")
-    job = replace(measured.job, store=str(tmp_path / "store"))
+    job = measured.job.changed(store=str(tmp_path / "store"))
     store = Store(job.store)
     versions = {table.name: table.snapshot().version for table in store.tables()}
     assert evaluate(job) == "nothing has changed since all was measured"
@@ -156,7 +159,7 @@ def test_without_a_model_the_rules_are_measured(job: MakeJob) -> None:
 
 
 def test_without_annotations_there_is_nothing_to_evaluate(tmp_path: Path) -> None:
-    assert "no benchmark's annotations" in evaluate(Job(str(tmp_path / "store"), "run-1"))
+    assert "no benchmark's annotations" in evaluate(Job.of(str(tmp_path / "store"), "run-1"))
 
 
 def test_videos_without_features_are_counted_and_not_measured(job: MakeJob, small_world: Path, tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_videos_without_features_are_counted_and_not_measured(job: MakeJob, smal
     store = Store(asked.store)
     seen = {video for video, _, _ in truth(store, "test_seen")}
     left = sorted(seen)[1:]
-    forget_source(store, "features", asked.training.backbone)
+    forget_source(store, "features", asked.settings_of(TrainingSettings).backbone)
     (tmp_path / "demo-concepts").mkdir()
     for video in left:
         name = f"{video}.mp4.npy"
@@ -192,18 +195,18 @@ def test_a_student_without_some_input_is_trained_and_measured(job: MakeJob, swit
 
 def test_where_nobody_speaks_nothing_is_said_of_narrations(measured: Measured, tmp_path: Path) -> None:
     shutil.copytree(measured.job.store, tmp_path / "store")
-    job = replace(measured.job, store=str(tmp_path / "store"))
+    job = measured.job.changed(store=str(tmp_path / "store"))
     store, (model_id, _, model) = Store(job.store), list(Curriculum(measured.job, alone("cpu")).trained())[1]
     forget_source(store, "howto100m")
-    corpus = Corpus(store, job.training.backbone, "metadata")
-    Evaluation(store, "run-2").measure(trained(model_id, "vina", model, corpus, job.training))
+    corpus = Corpus(store, job.settings_of(TrainingSettings).backbone, "metadata")
+    Evaluation(store, "run-2").measure(trained(model_id, "vina", model, corpus, job.settings_of(TrainingSettings)))
     rows = store.table("metrics").snapshot().where(model_id=model_id, benchmark="crosstask").read().to_pylist()
     assert {row["method"] for row in rows} == {"vina"}, "with narrations it would be the same number under another name"
-    assert sentences_by_asr_times(store, "run-2", corpus, job.pairing) is None
+    assert sentences_by_asr_times(store, "run-2", corpus, job.settings_of(PairingSettings)) is None
 
 
 def test_padding_does_not_make_a_narration_alignable(measured: Measured) -> None:
-    corpus = Corpus(measured.store, measured.job.training.backbone, "metadata")
+    corpus = Corpus(measured.store, measured.job.settings_of(TrainingSettings).backbone, "metadata")
     question = question_of(measured.store, "htm-align", corpus)
     centre = next(method for method in rules(corpus) if method.name == "centre")
     for answer in centre.answer(question):
@@ -218,7 +221,7 @@ def test_padding_does_not_make_a_narration_alignable(measured: Measured) -> None
 def test_held_out_videos_that_come_later_leave_the_models_their_names(measured: Measured, tmp_path: Path) -> None:
     """Who has trained may bring a benchmark's features and narrations, and measure what was trained."""
     shutil.copytree(measured.job.store, tmp_path / "store")
-    job = replace(measured.job, store=str(tmp_path / "store"))
+    job = measured.job.changed(store=str(tmp_path / "store"))
     store, before = Store(job.store), Curriculum(measured.job, alone("cpu"))
     (tmp_path / "crosstask/annotations").mkdir(parents=True)
     for name in ("tasks_primary.txt", "tasks_related.txt"):
@@ -229,14 +232,18 @@ def test_held_out_videos_that_come_later_leave_the_models_their_names(measured: 
     import_source(store, "run-2", "crosstask", tmp_path / "crosstask")
     (tmp_path / "features").mkdir()
     np.save(tmp_path / "features/later.npy", np.ones((20, before.corpus.video_width), np.float32))
-    import_source(store, "run-2", "features", tmp_path / "features", Options(backbone=job.training.backbone))
+    import_source(
+        store, "run-2", "features", tmp_path / "features", Options(backbone=job.settings_of(TrainingSettings).backbone)
+    )
     (tmp_path / "said").mkdir()
     (tmp_path / "said/said.json").write_text(json.dumps({"later": {"text": ["hello"], "start": [1], "end": [2]}}))
     import_source(store, "run-2", "howto100m", tmp_path / "said")
     after = Curriculum(job, alone("cpu"))
     assert (after.tan_name, after.name) == (before.tan_name, before.name) and "later" in after.corpus.num_seconds
     np.save(tmp_path / "features/another.npy", np.ones((20, before.corpus.video_width), np.float32))
-    import_source(store, "run-3", "features", tmp_path / "features", Options(backbone=job.training.backbone))
+    import_source(
+        store, "run-3", "features", tmp_path / "features", Options(backbone=job.settings_of(TrainingSettings).backbone)
+    )
     assert Curriculum(job, alone("cpu")).tan_name != before.tan_name, "this one may be trained on"
 
 
@@ -253,13 +260,13 @@ def test_a_published_tan_is_measured_too(tmp_path: Path) -> None:
     knobs = Knobs(num_videos=10, num_tasks=2, num_rendered=0, missing_share=0.2, feature_width=1024)
     write_world(World(knobs, 0), tmp_path / "corpus")
     store = Store(tmp_path / "store")
-    import_corpus(Job(store.uri, "import", str(tmp_path / "corpus")))
+    import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(tmp_path / "corpus"))))
     torch.manual_seed(0)
     torch.save({"state_dict": PublishedTan().state_dict()}, tmp_path / "t.pth.tar")
     words = [f"word{number}" for number in range(VOCABULARY_SIZE - 2)] + ["stir", "the"]
     np.save(tmp_path / "s3d_dict.npy", np.array(words))
-    settings = replace(TINY, tan=str(tmp_path / "t.pth.tar"))
-    evaluate(Job(store.uri, "run-1", training=settings))
+    settings = TINY.changed(tan=str(tmp_path / "t.pth.tar"))
+    evaluate(Job.of(store.uri, "run-1", settings))
     rows = [row for row in store.table("metrics").snapshot().read().to_pylist() if row["method"] == "tan"]
     assert {row["protocol"] for row in rows} == set(PROTOCOLS) and {row["seed"] for row in rows} == {None}
     assert all(row["model_id"].startswith("t.pth.tar@") for row in rows)

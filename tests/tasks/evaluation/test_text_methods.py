@@ -2,7 +2,6 @@
 
 import math
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,10 @@ from tasks.evaluation.questions import question_of
 from tasks.evaluation.stage import evaluate
 from tasks.evaluation.text_methods import read_embeddings, sentences_by_asr_times, zero_shot
 from tasks.importers.sources import Options, forget_source, import_source
+from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.job import Job
 from tasks.training.corpus import Corpus
+from tasks.training.settings import TrainingSettings
 from tests.tasks.evaluation.conftest import Measured
 
 WIDTH = 24
@@ -25,8 +26,8 @@ WIDTH = 24
 
 def test_steps_are_put_where_similar_narrations_are_said(measured: Measured) -> None:
     store = measured.store
-    corpus = Corpus(store, measured.job.training.backbone, "metadata")
-    method = sentences_by_asr_times(store, "run-2", corpus, measured.job.pairing)
+    corpus = Corpus(store, measured.job.settings_of(TrainingSettings).backbone, "metadata")
+    method = sentences_by_asr_times(store, "run-2", corpus, measured.job.settings_of(PairingSettings))
     assert method is not None and method.model_id.startswith("all-MiniLM-L6-v2@"), (
         "its name says whose numbers they are"
     )
@@ -56,7 +57,9 @@ def make_space(measured: Measured, folder: Path, scale: float = 1.0) -> tuple[St
     """A store with a network in whose space every shown step's second looks like its headline."""
     shutil.copytree(measured.job.store, folder / "store")
     store = Store(folder / "store")
-    question = question_of(store, "htstep", Corpus(store, measured.job.training.backbone, "metadata"))
+    question = question_of(
+        store, "htstep", Corpus(store, measured.job.settings_of(TrainingSettings).backbone, "metadata")
+    )
     rng = np.random.default_rng(0)
     texts = sorted({text for steps in question.corpus.steps.values() for text in steps})
     looks = {
@@ -74,7 +77,7 @@ def make_space(measured: Measured, folder: Path, scale: float = 1.0) -> tuple[St
     pq.write_table(
         pa.table({"text": list(looks), "vector": [v.tolist() for v in looks.values()]}), folder / "space.parquet"
     )
-    return store, replace(measured.job, store=store.uri)
+    return store, measured.job.changed(store=store.uri)
 
 
 @pytest.mark.parametrize("name", ["space", "s3d-milnce-joint"])

@@ -30,7 +30,7 @@ def test_published_features_are_projected(tmp_path: Path, network: S3D) -> None:
     store = Store(tmp_path / "store")
     import_source(store, "import", "features", tmp_path / "imported", Options(backbone="s3d-milnce"))
     settings = FeatureSettings(weights=str(tmp_path / "s3d.pth"), joint=True, device="cpu")
-    report = make_features(Job(store.uri, "run-1", features=settings))
+    report = make_features(Job.of(store.uri, "run-1", settings))
     assert "2 videos are projected into the joint space" in report
     reader = FeatureReader(store, "s3d-milnce-joint")
     for name, vectors in features.items():
@@ -38,7 +38,7 @@ def test_published_features_are_projected(tmp_path: Path, network: S3D) -> None:
             expected = network.fc(torch.from_numpy(vectors.astype(np.float16).astype(np.float32))).numpy()
         np.testing.assert_allclose(reader.read(name).astype(np.float32), expected, atol=2e-3)
     version = store.table("features").snapshot().version
-    assert "projected" not in make_features(Job(store.uri, "run-2", features=settings))
+    assert "projected" not in make_features(Job.of(store.uri, "run-2", settings))
     assert store.table("features").snapshot().version == version
 
 
@@ -47,5 +47,5 @@ def test_nothing_is_projected_without_weights(tmp_path: Path) -> None:
     np.save(tmp_path / "imported/a.npy", np.ones((2, 1024), np.float32))
     store = Store(tmp_path / "store")
     import_source(store, "import", "features", tmp_path / "imported", Options(backbone="s3d-milnce"))
-    assert "projected" not in make_features(Job(store.uri, "run-1", features=FeatureSettings(joint=True)))
+    assert "projected" not in make_features(Job.of(store.uri, "run-1", FeatureSettings(joint=True)))
     assert not store.table("features").snapshot().where(backbone="s3d-milnce-joint").shards

@@ -64,8 +64,8 @@ def fake_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(store: Store, run_id: str = "run-1", **changes: Any) -> str:
-    settings = replace(SMALL, **changes)
-    return make_features(Job(store.uri, run_id, None, settings))
+    settings = SMALL.changed(**changes)
+    return make_features(Job.of(store.uri, run_id, settings))
 
 
 def rejects(store: Store) -> list[tuple[str, str]]:
@@ -444,7 +444,7 @@ def test_a_part_that_is_done_again_makes_only_what_it_had_not(
     store: Store, video_files: Path, fake_network: None
 ) -> None:
     listed = list(stage.list_video_files(store).values())
-    job = Job(store.uri, "run-1", None, SMALL)
+    job = Job.of(store.uri, "run-1", SMALL)
     part = {"shards": [[list(video_file)] for video_file in listed]}
     stage.make_shards(job, {"shards": part["shards"][:2]})
     before = {shard.path for shard in store.table("features").snapshot().shards}

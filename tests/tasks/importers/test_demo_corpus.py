@@ -4,7 +4,9 @@ import pytest
 
 from storage import Store
 from tasks.importers.demo_corpus import CONTACT_SHEET, world_of
-from tasks.importers.sources import IMPORT, import_corpus, import_source
+from tasks.importers.settings import ImportSettings
+from tasks.importers.sources import import_source
+from tasks.importers.stage import IMPORT, import_corpus
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import run_here
 from tasks.pipeline.stage import reasons_to_run, run_stage
@@ -35,18 +37,18 @@ def test_a_world_by_its_name() -> None:
 )
 def test_mistakes_are_named(corpus: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
-        import_corpus(Job(str(tmp_path / "store"), "run", corpus))
+        import_corpus(Job.of(str(tmp_path / "store"), "run", ImportSettings(corpus=corpus)))
 
 
 def test_a_world_is_imported_whole_and_once(store: Store) -> None:
-    job = Job(store.uri, "run-1", TINY)
+    job = Job.of(store.uri, "run-1", ImportSettings(corpus=TINY))
     assert run_stage(job, IMPORT, run_here)[1]
     (video_file,) = store.table("videos").snapshot().where(source="videos").read(["uri"]).to_pylist()
     assert video_file["uri"].startswith(f"{store.uri}/objects/")
     assert store.objects.get(CONTACT_SHEET).startswith(b"\x89PNG")
     assert reasons_to_run(job, IMPORT) == ()
     with pytest.raises(ValueError, match=r"holds demo:default,num_videos=10.*name another store"):
-        import_corpus(Job(store.uri, "run-2", "demo:default"))
+        import_corpus(Job.of(store.uri, "run-2", ImportSettings(corpus="demo:default")))
 
 
 def test_a_demo_is_not_mixed_with_real_data(store: Store, tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ def test_a_demo_is_not_mixed_with_real_data(store: Store, tmp_path: Path) -> Non
     (tmp_path / "HowTo100M_v1.csv").write_text("video_id,category_1,category_2,rank,task_id\nv,a,b,1,7\n")
     import_source(store, "run-0", "howto100m", tmp_path)
     before = store.table("videos").snapshot().version
-    assert "the store has data of its own" in import_corpus(Job(store.uri, "run-1", TINY))
+    assert "the store has data of its own" in import_corpus(Job.of(store.uri, "run-1", ImportSettings(corpus=TINY)))
     assert store.table("videos").snapshot().version == before
 
 
@@ -63,7 +65,7 @@ def test_a_folder_that_changes_is_read_again(store: Store, tmp_path: Path) -> No
     folder.mkdir(parents=True)
     listed = "video_id,category_1,category_2,rank,task_id\nv,a,b,1,7\n"
     (folder / "HowTo100M_v1.csv").write_text(listed)
-    job = Job(store.uri, "run-1", str(tmp_path / "corpus"))
+    job = Job.of(store.uri, "run-1", ImportSettings(corpus=str(tmp_path / "corpus")))
     run_stage(job, IMPORT, run_here)
     assert reasons_to_run(job, IMPORT) == ()
     (folder / "HowTo100M_v1.csv").write_text(listed + "w,a,b,2,7\n")
@@ -71,4 +73,4 @@ def test_a_folder_that_changes_is_read_again(store: Store, tmp_path: Path) -> No
     run_stage(job, IMPORT, run_here)
     assert store.table("videos").snapshot().num_rows == 2
     store.table("videos").retire({"source": "howto100m"})
-    assert reasons_to_run(job, IMPORT) == ("videos, which it made, changed",)
+    assert reasons_to_run(job, IMPORT) == ("videos, which it wrote, changed",)

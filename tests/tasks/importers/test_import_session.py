@@ -14,7 +14,9 @@ import pytest
 
 from storage import Store, StoreError
 from tasks.importers import import_session, reject_log
-from tasks.importers.sources import SOURCES, Options, forget_source, import_corpus, import_source, missing_lines
+from tasks.importers.settings import ImportSettings
+from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
+from tasks.importers.stage import import_corpus
 from tasks.pipeline.job import Job
 from tests.tasks.importers.conftest import Import, rejects, rows
 
@@ -167,7 +169,7 @@ def test_a_killed_import_is_finished_by_the_next_one(corpus: Path, tmp_path: Pat
 
 
 def test_a_whole_corpus_on_s3(world_files: Path, s3_uri: str) -> None:
-    report = import_corpus(Job(s3_uri, "run-1", str(world_files)))
+    report = import_corpus(Job.of(s3_uri, "run-1", ImportSettings(corpus=str(world_files))))
     assert "features: 20 videos read, 20 kept" in report
     assert Store(s3_uri).table("annotations").snapshot().num_rows > 20
 
@@ -233,11 +235,11 @@ def test_a_corpus_folder_may_have_empty_parts(tmp_path: Path, world_files: Path)
     (tmp_path / "c/htstep").mkdir()
     (tmp_path / "c/features").mkdir()
     (tmp_path / "c/features/v.npy").write_bytes(b"")
-    report = import_corpus(Job(str(tmp_path / "store"), "run-1", str(tmp_path / "c")))
+    report = import_corpus(Job.of(str(tmp_path / "store"), "run-1", ImportSettings(corpus=str(tmp_path / "c"))))
     assert "htstep is empty" in report and "has files of its own" in report and "annotations: " in report
 
 
 def test_a_corpus_folder_without_sources(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has none of the folders howto100m"):
-        import_corpus(Job(str(tmp_path / "store"), "run-1", str(tmp_path)))
-    assert "no corpus folder" in import_corpus(Job(str(tmp_path / "store"), "run-1"))
+        import_corpus(Job.of(str(tmp_path / "store"), "run-1", ImportSettings(corpus=str(tmp_path))))
+    assert "no corpus folder" in import_corpus(Job.of(str(tmp_path / "store"), "run-1"))

@@ -84,7 +84,7 @@ def add_videos(store: Store, source: str, tasks: Mapping[str, str | None]) -> No
 
 
 def make_pairs(store: Store, run_id: str = "run-1", **settings: Any) -> str:
-    return stage.make_pairs(Job(store.uri, run_id, pairing=PairingSettings(**{"device": "cpu"} | settings)))
+    return stage.make_pairs(Job.of(store.uri, run_id, PairingSettings(**{"device": "cpu"} | settings)))
 
 
 def rows_of(store: Store, table: str, *columns: str, **partition: str) -> list[tuple[Any, ...]]:

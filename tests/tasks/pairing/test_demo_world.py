@@ -9,7 +9,8 @@ from storage.catalogue import Catalogue
 from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pairing.encoders import packaged_encoder
 from tasks.pipeline.job import Job
 from tests.tasks.pairing.corpora import make_pairs, rows_of
@@ -19,7 +20,7 @@ from tests.tasks.pairing.corpora import make_pairs, rows_of
 def test_videos_of_the_demo_world_find_their_articles(tmp_path: Path) -> None:
     world, store = World(Knobs(num_videos=60, num_rendered=0, feature_width=8), 0), Store(tmp_path / "store")
     write_world(world, tmp_path / "corpus")
-    import_corpus(Job(store.uri, "import", str(tmp_path / "corpus")))
+    import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(tmp_path / "corpus"))))
     print(make_pairs(store))
     articles = {
         title.removeprefix("How to "): name

@@ -10,12 +10,12 @@ from tasks.pipeline.stage import Dependencies, Stage, plan, reasons_to_run, run_
 
 
 class Kitchen:
-    """A stage whose ingredients can be changed, and which counts what is done to it."""
+    """A stage whose dependencies can be changed, and which counts its calls."""
 
     def __init__(self, name: str = "soup", code_version: str = "1") -> None:
         self.dependencies = Dependencies({"salt": 1, "pepper": 2}, {"water": "w1"}, {"soup": "s1"})
         self.cooked = self.was_reset = 0
-        self.stage = Stage(name, self._cook, lambda job: self.dependencies, self._reset, code_version)
+        self.stage = Stage(name, self._cook, lambda job: self.dependencies, code_version, self._reset)
 
     def _cook(self, job: Job, run_parts: RunParts) -> str:
         self.cooked += 1
@@ -27,15 +27,15 @@ class Kitchen:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    return Job(str(tmp_path / "store"), "run-1")
+    return Job.of(str(tmp_path / "store"), "run-1")
 
 
-def test_what_is_made_of_the_same_is_not_made_again(job: Job) -> None:
+def test_a_stage_whose_dependencies_have_not_changed_is_skipped(job: Job) -> None:
     kitchen = Kitchen()
     assert reasons_to_run(job, kitchen.stage) == ("it was never completed",)
     assert run_stage(job, kitchen.stage, run_here) == ("cooked by run-1", True)
     assert reasons_to_run(job, kitchen.stage) == ()
-    assert run_stage(replace(job, run_id="run-2"), kitchen.stage, run_here) == ("skipped: nothing has changed", False)
+    assert run_stage(job.changed(run_id="run-2"), kitchen.stage, run_here) == ("skipped: nothing has changed", False)
     assert (kitchen.cooked, kitchen.was_reset) == (1, 0)
     (row,) = Store(job.store).table("completions").snapshot().read().to_pylist()
     assert (row["stage"], row["report"], row["_written_by"]) == ("soup", "cooked by run-1", "run-1")
@@ -47,7 +47,7 @@ def test_what_is_made_of_the_same_is_not_made_again(job: Job) -> None:
         ({"settings": {"salt": 3, "pepper": 2}}, ("salt: 1 -> 3",)),
         ({"settings": {"salt": 1}}, ("pepper: 2 -> None",)),
         ({"inputs": {"water": "w2"}}, ("water changed",)),
-        ({"outputs": {"soup": "s2"}}, ("soup, which it made, changed",)),
+        ({"outputs": {"soup": "s2"}}, ("soup, which it wrote, changed",)),
         ({"must_run_because": "a guest is late"}, ("a guest is late",)),
         ({"settings": {"salt": 3, "pepper": 2}, "inputs": {"water": "w2"}}, ("salt: 1 -> 3", "water changed")),
     ],
@@ -65,10 +65,10 @@ def test_newer_code_runs_again(job: Job) -> None:
     assert reasons_to_run(job, Kitchen(code_version="2").stage) == ("its code is newer",)
 
 
-def test_force_undoes_and_runs(job: Job) -> None:
+def test_force_resets_and_runs(job: Job) -> None:
     kitchen = Kitchen()
     run_stage(job, kitchen.stage, run_here)
-    forced = replace(job, force=True)
+    forced = job.changed(force=True)
     assert reasons_to_run(forced, kitchen.stage) == ("it is forced",)
     assert run_stage(forced, kitchen.stage, run_here)[1]
     assert (kitchen.cooked, kitchen.was_reset) == (2, 1)
@@ -83,11 +83,11 @@ def test_a_forced_run_that_broke_off_is_not_taken_for_complete(job: Job) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_stage(replace(job, force=True), replace(kitchen.stage, work=burn), run_here)
+        run_stage(job.changed(force=True), replace(kitchen.stage, work=burn), run_here)
     assert reasons_to_run(job, kitchen.stage) == ("it was never completed",)
 
 
-def test_subjects_do_not_replace_each_other(job: Job) -> None:
+def test_scopes_do_not_replace_each_other(job: Job) -> None:
     kitchen = Kitchen()
     first = replace(kitchen.dependencies, scope="first")
     second = replace(kitchen.dependencies, settings={"salt": 5, "pepper": 2}, scope="second")

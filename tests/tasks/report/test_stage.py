@@ -1,5 +1,4 @@
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,7 +6,8 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pages.report_page import commands, report_page
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import run_here
@@ -17,8 +17,8 @@ from tasks.report.stage import REPORT, address_of_report, write_report
 
 
 def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
-    job = Job(str(tmp_path / "store"), "run-1")
-    with record_run(Store(job.store), job.run_id, ["report"], asdict(job)):
+    job = Job.of(str(tmp_path / "store"), "run-1")
+    with record_run(Store(job.store), job.run_id, ["report"], job.model_dump()):
         address = write_report(job)
     page = Path(address).read_text()
     assert "VINA, run run-1" in page and "no annotations are imported" in page
@@ -28,9 +28,13 @@ def test_a_page_of_an_empty_store(tmp_path: Path) -> None:
 
 
 def test_a_page_shows_the_corpus_and_its_videos_and_escapes_what_it_shows(tmp_path: Path) -> None:
-    job = Job(str(tmp_path / "store"), "run-1", "demo:default,num_videos=10,num_rendered=1,steps_per_task=3")
+    job = Job.of(
+        str(tmp_path / "store"),
+        "run-1",
+        ImportSettings(corpus="demo:default,num_videos=10,num_rendered=1,steps_per_task=3"),
+    )
     store = Store(job.store)
-    with record_run(store, job.run_id, ["import", "report"], asdict(job)):
+    with record_run(store, job.run_id, ["import", "report"], job.model_dump()):
         import_corpus(job)
         rejects = store.table("rejects")
         odd = pa.Table.from_pylist([{"item": "<b>", "reason": "a & b"}], schema=rejects.schema.files)
@@ -56,7 +60,7 @@ def test_questions_can_be_asked_as_they_are_printed(
 
 
 def test_ablations_are_tables(tmp_path: Path) -> None:
-    job = Job(str(tmp_path / "store"), "run-1")
+    job = Job.of(str(tmp_path / "store"), "run-1")
     table = Store(job.store).table("ablations")
     row = {"settings": "ab12", "row": 0, "variant": "without narrations", "measure": "R@1", "model_id": "vina@1",
            "seed": 0, "value": 31.25, "paper": 33.5}  # fmt: skip

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from tasks.training.batches import Example
 from tasks.training.curriculum import Curriculum
 from tasks.training.models import vina_objective
 from tasks.training.processes import Processes, alone
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import BURN_IN, ROUNDS, burn_in, rounds
 from tasks.training.trainer import Losses
 from tests.tasks.conftest import MakeJob
@@ -100,7 +100,7 @@ from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in, rounds
 from tasks.training import trainer
 job = json.loads(sys.argv[1])
-job = Job(job["store"], job["run_id"], training=TrainingSettings(**job["training"]))
+job = Job(**job)
 if len(sys.argv) > 2:
     slow = trainer.Trainer._step
     def step(self, *arguments):
@@ -114,7 +114,7 @@ rounds(job)
 
 
 def command(job: Job, *arguments: str) -> list[str]:
-    return ["-c", COMMAND, json.dumps(asdict(job)), *arguments]
+    return ["-c", COMMAND, json.dumps(job.model_dump()), *arguments]
 
 
 def wait_for_steps(job: Job, count: int) -> None:
@@ -149,7 +149,11 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     plain = {"dropout": 0.0, "word_dropout": 0.0, "feature_noise": 0.0}
     alone, shared = job("alone", **plain), job("shared", accumulate=2, **plain)
     work = train(alone)
-    changes = [f"--set={name}={str(value).lower()}" for name, value in asdict(shared.training).items() if value != ""]
+    changes = [
+        f"--set={name}={str(value).lower()}"
+        for name, value in shared.settings_of(TrainingSettings).model_dump().items()
+        if value != ""
+    ]
     changes = [change.replace("=sv", "=SV") for change in changes]
     command = ["-m", "flows.cli", "run", "--store", shared.store, "--stages", "burn-in,rounds", *changes]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
@@ -219,11 +223,11 @@ def test_other_settings_are_another_training(job: MakeJob) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch_size": 0}, "setting batch_size is 0; it goes from 1 to inf"),
-        ({"learning_rate": float("nan")}, "setting learning_rate is nan; it goes from 1e-12 to inf"),
-        ({"keep_share": 1.5}, "setting keep_share is 1.5; it goes from 0 to 1"),
-        ({"selection": "top2"}, "setting selection is 'top2': choose metadata or top1 or random_top5"),
-        ({"confidence": "sure"}, "setting confidence is 'sure': choose peak or mutual"),
+        ({"batch_size": 0}, "setting batch_size is 0: it must be greater than or equal to 1"),
+        ({"learning_rate": float("nan")}, "setting learning_rate is nan: it must be a finite number"),
+        ({"keep_share": 1.5}, "setting keep_share is 1.5: it must be less than or equal to 1"),
+        ({"selection": "top2"}, "setting selection is 'top2': it must be 'metadata', 'top1' or 'random_top5'"),
+        ({"confidence": "sure"}, "setting confidence is 'sure': it must be 'peak' or 'mutual'"),
         ({"heads": 5}, "setting width is 32: choose a multiple of heads, 5"),
         ({"burn_in_epochs": 9}, "setting burn_in_epochs is 9, more than all epochs, 4"),
         ({"narrations": False, "steps": False}, "settings narrations and steps are both false"),
@@ -272,7 +276,7 @@ def test_a_gradient_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatc
 
 
 def test_nothing_to_train_on_is_said(tmp_path: Path) -> None:
-    assert "no video with s3d-milnce features is paired" in burn_in(Job(str(tmp_path / "store"), "run-1"))
+    assert "no video with s3d-milnce features is paired" in burn_in(Job.of(str(tmp_path / "store"), "run-1"))
 
 
 def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

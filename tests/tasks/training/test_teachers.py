@@ -10,7 +10,8 @@ from storage import Store
 from tasks.demo_world.files import BACKBONE, write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
-from tasks.importers.sources import import_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.stage import import_corpus
 from tasks.pipeline.job import Interrupted, Job
 from tasks.training import teachers
 from tasks.training.corpus import Corpus
@@ -143,7 +144,7 @@ def test_a_published_tan_labels_the_burn_in(tmp_path: Path) -> None:
     knobs = Knobs(num_videos=3, num_tasks=1, num_rendered=0, missing_share=0.0, feature_width=1024)
     write_world(World(knobs, 0), tmp_path / "corpus")
     store = Store(tmp_path / "store")
-    import_corpus(Job(store.uri, "import", str(tmp_path / "corpus")))
+    import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(tmp_path / "corpus"))))
     torch.manual_seed(0)
     torch.save(
         {"state_dict": {f"online.{k}": v for k, v in PublishedTan().state_dict().items()}}, tmp_path / "t.pth.tar"

@@ -1,0 +1,87 @@
+"""The stage `import`: a whole corpus folder at once, or a demo world.
+
+A corpus folder has a folder for each source (`howto100m/`, `wikihow/`, ...); under `features/` there is one for each
+backbone.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from storage import Store
+from tasks.features.recipe import AS_IMPORTED
+from tasks.importers import demo_corpus
+from tasks.importers.settings import ImportSettings
+from tasks.importers.sources import SOURCES, Options, import_source, missing_lines
+from tasks.pipeline.artifacts import CORPUS, REJECTS
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import RunParts, run_here
+from tasks.pipeline.stage import Dependencies, Stage, versions
+
+CODE_VERSION = "1"
+TABLES = ("videos", "narrations", "articles", "steps", "annotations")
+
+
+def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
+    """Import every source that the corpus folder has, or a demo world."""
+    address = job.settings_of(ImportSettings).corpus
+    if address is None:
+        return "no corpus folder is given: the store keeps what it has"
+    store = Store(job.store)
+    if not demo_corpus.is_demo(address):
+        return _import_folder(store, job.run_id, Path(address), Options())
+    if refusal := demo_corpus.refusal(store, address):
+        return refusal
+    with TemporaryDirectory() as folder:
+        corpus = Path(folder) / "corpus"
+        demo_corpus.write(store, address, corpus)
+        return _import_folder(store, job.run_id, corpus, Options(upload=True))
+
+
+def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) -> str:
+    places = [(name, corpus / name) for name in SOURCES if name != "features"]
+    places += [("features", folder) for folder in sorted((corpus / "features").glob("*")) if folder.is_dir()]
+    found = [(name, place) for name, place in places if place.is_dir()]
+    if not found:
+        raise ValueError(
+            f"{corpus} has none of the folders {', '.join(SOURCES)}: `vina demo {corpus}` makes an example"
+        )
+    lines = [""]
+    for name, place in found:
+        if any(place.rglob("*")):
+            lines += import_source(store, run_id, name, place, options).lines()
+        else:
+            lines.append(f"{place} is empty")
+    if any(path.is_file() for path in (corpus / "features").glob("*")):
+        lines.append(
+            f"{corpus / 'features'} has files of its own: not imported; put them in a folder named by their network"
+        )
+    return "\n".join([*lines, *missing_lines(store)])
+
+
+def dependencies(job: Job) -> Dependencies:
+    """Return what was imported: the corpus folder by the names, sizes and times of its files."""
+    store, corpus = job.open_store(), job.settings_of(ImportSettings).corpus
+    inputs = {"corpus": _listing(Path(corpus))} if corpus and not demo_corpus.is_demo(corpus) else {}
+    features = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version
+    return Dependencies({"corpus": corpus}, inputs, versions(store, *TABLES) | {"imported features": features})
+
+
+def _listing(corpus: Path) -> str:
+    digest = hashlib.sha256()
+    for folder, _, names in sorted(os.walk(corpus, followlinks=True)):
+        for name in sorted(names):
+            path = os.path.join(folder, name)  # noqa: PTH118  # hundreds of thousands of files
+            found = os.stat(path) if os.path.exists(path) else None  # noqa: PTH110, PTH116
+            digest.update(f"{path}\0{found.st_size if found else 0}\0{found.st_mtime_ns if found else 0}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+IMPORT = Stage(
+    "import", import_corpus, dependencies, CODE_VERSION, settings=(ImportSettings,),
+    artifacts=CORPUS
+    | REJECTS
+    | {"missing": "SELECT what, count(*) AS items, min(item) AS example FROM missing GROUP BY what ORDER BY what"},
+)  # fmt: skip
+"""It has no reset: the corpus is read again, and `vina forget` retires what was imported."""
