@@ -116,8 +116,8 @@ def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
 def _fingerprint_in(configuration: Mapping[str, Any]) -> str:
     """That of a run's training settings; nothing if it has none, or such as are not known any more."""
     try:
-        return settings_hash(TrainingSettings(**configuration["training"]))
-    except (KeyError, TypeError):
+        return settings_hash(TrainingSettings(**configuration["settings"].get("training", {})))
+    except (KeyError, ValueError):
         return ""
 
 

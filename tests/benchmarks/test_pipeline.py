@@ -24,24 +24,18 @@ SHARDS, VIDEOS_PER_SHARD = 5_000, 2
 STAGES_ALONE = """
 import logging, sys, time
 begin = time.monotonic()
-from tasks.evaluation.stage import EVALUATION
-from tasks.features.stage import FEATURES
-from tasks.importers.stage import IMPORT
-from tasks.pipeline.job import Job
-from tasks.pairing.stage import PAIRING
-from tasks.pipeline.presets import PRESETS
-from tasks.report.stage import REPORT
-from tasks.pipeline.run_record import record_run
-from tasks.pipeline.parts import here
-from tasks.pipeline.stage import run_stage
-from tasks.training.stage import BURN_IN, ROUNDS
+from flows.stages import STAGES, settings_groups
 from storage import Store
-from dataclasses import asdict
+from tasks.pipeline.job import Job
+from tasks.pipeline.parts import run_here
+from tasks.pipeline.run_record import record_run
+from tasks.pipeline.settings import choose
+from tasks.pipeline.stage import run_stage
 logging.basicConfig(level=logging.WARNING)
-job = Job(sys.argv[1], "alone", **vars(PRESETS["demo"]))
-with record_run(Store(job.store), job.run_id, ["all"], asdict(job)):
-    for stage in (IMPORT, FEATURES, PAIRING, BURN_IN, ROUNDS, EVALUATION, REPORT):
-        run_stage(job, stage, here)
+job = Job.of(sys.argv[1], "alone", *choose(settings_groups(), "demo", {}))
+with record_run(Store(job.store), job.run_id, ["all"], job.model_dump()):
+    for stage in STAGES:
+        run_stage(job, stage, run_here)
 import os
 os._exit(0)
 """

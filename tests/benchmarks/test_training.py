@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tasks.pipeline.presets import choose
 from torch import Tensor, nn
 
 from storage import Store
@@ -157,7 +156,7 @@ def test_the_reader_is_not_waited_for(tmp_path: Path) -> None:
     job = Job.of(store.uri, "bench", ImportSettings(corpus=str(tmp_path / "corpus")), PairingSettings())
     import_corpus(job)
     make_pairs(job)
-    settings = choose("demo", {"training": {"tan_epochs": 2, "epochs": 2, "burn_in_epochs": 2}}).training
+    settings = TrainingSettings.of_preset("demo").changed(tan_epochs=2, epochs=2, burn_in_epochs=2)
     burn_in(Job.of(store.uri, "bench", settings))
     rows = store.table("training_log").snapshot().read(["waiting_percent", "videos_per_s"]).to_pylist()
     waiting = float(np.mean([row["waiting_percent"] for row in rows]))

@@ -1,10 +1,11 @@
 """`vina run` where it is one of several processes, or is asked to end."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flows import full_pipeline
+from flows import stages
 from flows.cli.main import main
 from storage import Store
 from tasks.pipeline.job import Interrupted, Job
@@ -37,7 +38,7 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
 ) -> None:
     seen: list[Job] = []
     stage = stage_of("burn-in", lambda job, run_parts: seen.append(job) or "done")  # type: ignore[func-returns-value]
-    monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
+    monkeypatch.setattr(stages, "STAGES", (replace(stage, settings=(TrainingSettings,)),))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "elastic-7")
@@ -50,7 +51,7 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
 def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Job] = []
     stage = stage_of("burn-in", lambda job, run_parts: seen.append(job) or "done")  # type: ignore[func-returns-value]
-    monkeypatch.setattr(full_pipeline, "STAGES", (stage,))
+    monkeypatch.setattr(stages, "STAGES", (stage,))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
     command = ["run", "--store", str(tmp_path / "store"), "--stages", "burn-in", "--run-id", "shared"]
@@ -67,7 +68,7 @@ def test_a_stage_that_was_asked_to_end_is_no_failure(
     def ends(job: Job, run_parts: RunParts) -> str:
         raise Interrupted("saved after 3 steps: run it again to go on")
 
-    monkeypatch.setattr(full_pipeline, "STAGES", (stage_of("burn-in", ends),))
+    monkeypatch.setattr(stages, "STAGES", (stage_of("burn-in", ends),))
     assert main(["run", "--store", str(tmp_path / "store")]) == 130
     assert "vina: saved after 3 steps: run it again to go on" in capsys.readouterr().err
     (run,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()

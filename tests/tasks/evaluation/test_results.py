@@ -4,7 +4,6 @@ import csv
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -76,7 +75,7 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
         burn_in(own)
         evaluate(own)
     newest = copy.job.changed(settings.changed(layers=2), run_id="run-9")
-    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], asdict(newest)):
+    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], newest.model_dump()):
         pass
     found = read_results(copy.store)
     assert found.run_id == "run-9" and len(found.ours[TOLD]) == 2, "seeds 7 and 8"
@@ -107,7 +106,7 @@ def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measu
 
 def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
     failed = copy.job.changed(run_id="run-8")
-    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], asdict(failed)):
+    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], failed.model_dump()):
         raise RuntimeError("at once")
     assert read_results(copy.store).run_id == "run-1"
     with pytest.raises(ValueError, match="there is no run 'typo'"):
