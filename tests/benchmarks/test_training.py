@@ -21,6 +21,7 @@ from tasks.pairing.settings import PairingSettings
 from tasks.pairing.stage import make_pairs
 from tasks.pipeline.job import Job
 from tasks.training.batches import plan_batches
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in
 from tests.benchmarks.measure import ratio_of_times, report
 from tests.vina_model.test_pseudo_labels import plain_segment
