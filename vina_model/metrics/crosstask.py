@@ -8,9 +8,6 @@ from vina_model.metrics.bootstrap import Values, ratio
 from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments, total_by
 from vina_model.metrics.htstep_r1 import hits
 
-NAME, VERSION = "crosstask", 1
-ORDERED = "crosstask-ordered"
-"""The same measure of moments that were chosen in the task's order."""
 DRAWS, LEFT_OUT = 20, 30
 """Test sets, and the videos of each task that each of them leaves out for training."""
 

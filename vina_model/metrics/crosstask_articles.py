@@ -5,10 +5,9 @@
 import numpy as np
 
 from vina_model.metrics.bootstrap import Values, ratio
-from vina_model.metrics.columns import Detections, Floats, Segments, total_by
+from vina_model.metrics.columns import Floats, ScoredSegments, Segments, total_by
 from vina_model.metrics.matching import best_first, match, places_within
 
-NAME, VERSION = "crosstask-articles", 1
 BEST = (50, 100)
 THRESHOLDS = np.array([0.1, 0.3, 0.5])
 
@@ -16,7 +15,7 @@ THRESHOLDS = np.array([0.1, 0.3, 0.5])
 class ArticleRecall:
     """Recall in each video, the detections of all its headlines pooled; the mean over videos that have segments."""
 
-    def __init__(self, truth: Segments, found: Detections, num_videos: int) -> None:
+    def __init__(self, truth: Segments, found: ScoredSegments, num_videos: int) -> None:
         found = found.take(best_first(found.scores))
         found = found.take(places_within(found.videos) < max(BEST))
         ranks = places_within(found.videos)

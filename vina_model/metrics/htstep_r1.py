@@ -7,8 +7,6 @@ import numpy as np
 from vina_model.metrics.bootstrap import Values, ratio
 from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments, total_by
 
-NAME, VERSION = "htstep-r1", 1
-
 
 def hits(truth: Segments, points: Points, closed: bool = True) -> tuple[Ints, Ints, Bools]:
     """For each annotated pair of video and label: the video, the label, and whether it is hit.

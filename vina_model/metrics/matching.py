@@ -8,7 +8,7 @@ loop is as long as the longest list of a video, not as all lists.
 
 import numpy as np
 
-from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Segments, overlaps
+from vina_model.metrics.columns import Bools, Floats, Ints, ScoredSegments, Segments, overlaps
 
 
 def best_first(scores: Floats) -> Ints:
@@ -25,7 +25,7 @@ def places_within(groups: Ints) -> Ints:
     return places
 
 
-def match(truth: Segments, found: Detections, thresholds: Floats, same_label: bool) -> Bools:
+def match(truth: Segments, found: ScoredSegments, thresholds: Floats, same_label: bool) -> Bools:
     """Which detections are right at each threshold, H x N. They must be in their order, best first.
 
     A detection takes the segment of its video (and of its label, if `same_label`) that it overlaps most among those
