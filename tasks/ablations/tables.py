@@ -33,18 +33,22 @@ class Row:
     cells: Mapping[str, Cell]
     paper: Mapping[str, float] = field(default_factory=dict)
     labels: str = ""
-    """What is said of the labels: `discarded`, the largest share that a teacher's round drops; `rounds`, how good those
+    """Numbers about the labels: `discarded`, the largest share that a teacher's round drops; `rounds`, how good those
     of each round are, in rows of their own."""
 
 
 FIXED: Mapping[str, Any] = {"refresh_epochs": 0}
-SILENT, TOLD, ALIGN = "HT-Step w/o nar.", "HT-Step w/ nar.", "HTM-Align"
+WITHOUT_NARRATIONS, WITH_NARRATIONS, ALIGN = "HT-Step w/o nar.", "HT-Step w/ nar.", "HTM-Align"
 DISCARDED = "max % discarded"
 
 
 def _row(name: str, changes: Mapping[str, Any], *paper: float | None, method: str = VINA) -> Row:
     """A row of the three columns that most tables have."""
-    cells = {SILENT: Cell(method), TOLD: Cell(method, Pathway.FUSED), ALIGN: Cell(method, protocol=HTM_ALIGN_R1.name)}
+    cells = {
+        WITHOUT_NARRATIONS: Cell(method),
+        WITH_NARRATIONS: Cell(method, Pathway.FUSED),
+        ALIGN: Cell(method, protocol=HTM_ALIGN_R1.name),
+    }
     known = {column: value for column, value in zip(cells, paper, strict=False) if value is not None}
     return Row(name, changes, cells, known)
 
@@ -82,7 +86,8 @@ def _labels(settings: TrainingSettings) -> list[Row]:
     rows += [row("F", 0.40, 60, 34.1, 35.9), row("F", 0.55, 88, 36.2, 35.5)]
     if settings.keep_share or settings.confidence != "peak":
         name = f"as in the preset: {settings.confidence} confidence, {settings.keep_share:.0%} kept"
-        rows.append(Row(name, {}, {SILENT: Cell(VINA), TOLD: Cell(VINA, Pathway.FUSED)}, labels="discarded"))
+        cells = {WITHOUT_NARRATIONS: Cell(VINA), WITH_NARRATIONS: Cell(VINA, Pathway.FUSED)}
+        rows.append(Row(name, {}, cells, labels="discarded"))
     return rows
 
 

@@ -150,10 +150,10 @@ class Evaluation:
         LOG.info("%s: %d videos of %s", method.family, len({video for video, _ in queries.pairs}), benchmark.name)
         rows: list[dict[str, Any]] = []
         for (protocol, pathway), predictions in predict(method, queries).items():
-            place = {"model_id": method.model_id, "protocol": protocol.name}
-            place |= {"method": method.family, "pathway": pathway.value}
+            variant = {"model_id": method.model_id, "protocol": protocol.name}
+            variant |= {"method": method.family, "pathway": pathway.value}
             self.store.table("predictions").commit(
-                predictions, place, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
+                predictions, variant, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
             for truth in self._truths(benchmark, version):
                 visible = truth.only(method.corpus.num_seconds)
@@ -188,9 +188,9 @@ class Evaluation:
         }
         rows: list[dict[str, Any]] = []
         for pathway, (_, judged) in calibrated.items():
-            place = {"model_id": method.model_id, "method": method.family, "pathway": pathway.value}
+            variant = {"model_id": method.model_id, "method": method.family, "pathway": pathway.value}
             self.store.table("presences").commit(
-                judged, place, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
+                judged, variant, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
             rows += presence.measured(judged, method, pathway, missing)
         weights = {presence.CALIBRATED[pathway]: fitted for pathway, (fitted, _) in calibrated.items()}

@@ -119,7 +119,7 @@ class ResultColumns:
     titles: Mapping[tuple[str, str], str]
     """Heads by protocol and metric."""
     legend: str = ""
-    """What is said about them above the table."""
+    """A note above the table."""
     in_summary: bool = True
     """Whether the short table at the end of `vina run` has them."""
 

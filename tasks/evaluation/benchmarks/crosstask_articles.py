@@ -1,4 +1,4 @@
-"""CrossTask's article grounding: segments of the headlines of a wikiHow article, annotated by way of CrossTask's steps.
+"""CrossTask's article grounding: segments of the headlines of a wikiHow article, annotated through CrossTask's steps.
 
 The paper does not say whether narrations were given; its numbers stand beside VINA without.
 """
