@@ -8,17 +8,17 @@ version; `features_v3` is version 3, made when a query names it. Vector columns 
 import re
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from storage.errors import QueryError, StoreError
-from storage.paper import PAPER_NUMBERS
 from storage.schemas import PROVENANCE, TABLES, TableSchema
 from storage.snapshot import Snapshot
 from storage.sql_guard import refuse_writes
@@ -41,6 +41,17 @@ _SHARD_COLUMNS = pa.schema(
         ("file", pa.string()),
     ]
 )
+_PAPER_COLUMNS = pa.schema(
+    [(name, pa.string()) for name in ("benchmark", "protocol", "metric", "split", "method", "pathway")]
+    + [("value", pa.float64())]
+)
+_list_paper: Callable[[], list[dict[str, Any]]] = list
+
+
+def register_paper(list_rows: Callable[[], list[dict[str, Any]]]) -> None:
+    """Name the function that lists the rows of the view `paper`: storage itself knows no benchmark."""
+    global _list_paper
+    _list_paper = list_rows
 
 
 class Catalogue:
@@ -131,7 +142,7 @@ class Catalogue:
             if snapshot is not None:
                 self._show(name, snapshot)
         connection.register("shards", _list_shards([s for s in snapshots.values() if s is not None]))
-        connection.register("paper", _paper())
+        connection.register("paper", pa.Table.from_pylist(_list_paper(), schema=_PAPER_COLUMNS))
         for view in VIEWS:
             needs = self._broken.keys() & set(re.findall(r"\w+", view.query))
             if needs:
@@ -206,11 +217,6 @@ def _list_shards(snapshots: list[Snapshot]) -> pa.Table:
                 }
             )
     return pa.Table.from_pylist(rows, schema=_SHARD_COLUMNS)
-
-
-def _paper() -> pa.Table:
-    names = ("benchmark", "protocol", "metric", "split", "method", "value")
-    return pa.table(dict(zip(names, map(list, zip(*PAPER_NUMBERS, strict=True)), strict=True)))
 
 
 def quoted(text: str) -> str:

@@ -149,6 +149,11 @@ _MODEL_ID = Column(
 _ROUND = Column("round", INT, "0 is burn-in, then one for each teacher")
 _SOURCE = Column("source", STRING, "the data set the row comes from: howto100m, wikihow, crosstask, ...")
 _BENCHMARK = Column("benchmark", STRING, "crosstask, crosstask-articles, htstep, htm-align, ...")
+_METHOD = Column("method", STRING, "family of the model or baseline, e.g. vina, tan-lc, uniform")
+_PATHWAY = Column(
+    "pathway", STRING, "from text to video: direct (no narrations at inference), fused, direct with narrations, "
+    "indirect, indirect by ASR times",
+)  # fmt: skip
 _BACKBONE = Column("backbone", STRING, "the network's name, e.g. s3d-milnce")
 _ENCODER = Column("encoder", STRING, "NAME@HASH of the sentence encoder, HASH being that of its files")
 
@@ -281,10 +286,11 @@ _ALL = (
         Column("text_row", INT, "row of the step (or narration, in NV) within the video's list"),
         Column("scores", SCORES, "one score a second (one a narration, in SN)"),
     ), ("model_id", "round", "matrix"), key="video_id"),
-    TableSchema("predictions", 3, "what a model says about a benchmark's videos", (
+    TableSchema("predictions", 4, "a model's answers about a benchmark's videos", (
         _MODEL_ID,
         Column("protocol", STRING, "what was asked for: htstep-r1, htstep-map, htm-align, crosstask, ..."),
-        Column("method", STRING, "the model or baseline, e.g. vina, tan-lc, uniform"),
+        _METHOD,
+        _PATHWAY,
         _VIDEO,
         Column("article_id", STRING, "the task or article whose step this is; none for narrations", optional=True),
         Column("label", LONG, "the step_id (crosstask-articles: the headline's place), or the narration's place"),
@@ -292,7 +298,7 @@ _ALL = (
         _start("begin of the detected segment; none if the protocol asks for a second", optional=True),
         _end("end of the detected segment; none if the protocol asks for a second", optional=True),
         Column("score", FLOAT, "confidence, higher is surer"),
-    ), ("model_id", "protocol", "method"), key="video_id"),
+    ), ("model_id", "protocol", "method", "pathway"), key="video_id"),
     TableSchema("models", 1, "models that can be used on their own: objects/models/TRAINING.pt", (
         _MODEL_ID,
         Column("tan", STRING, "NAME@HASH of the TAN* whose labels it was burnt in with"),
@@ -302,9 +308,10 @@ _ALL = (
         Column("is_calibrated", BOOL, "whether it says that a step is not shown"),
         Column("made_at", TIME, "when", "UTC"),
     ), ("model_id",)),
-    TableSchema("presences", 1, "is a step shown at all? what a model says of held-out videos, beside the truth", (
+    TableSchema("presences", 2, "is a step shown at all? a model's answers about held-out videos, beside the truth", (
         _MODEL_ID,
-        Column("method", STRING, "the model, and whether it heard the narrations: vina, vina with narrations"),
+        _METHOD,
+        _PATHWAY,
         _VIDEO,
         Column("article_id", STRING, "the article whose step this is"),
         Column("label", LONG, "the step_id"),
@@ -312,14 +319,15 @@ _ALL = (
         Column("peak", FLOAT, "the row's highest score (cosine similarity)"),
         Column("presence", FLOAT, "probability that the step is shown, by weights fitted on other videos"),
         Column("is_shown", BOOL, "whether the step is annotated in the video"),
-    ), ("model_id", "method"), key="video_id"),
-    TableSchema("metrics", 3, "every number, with the protocol that gave it", (
+    ), ("model_id", "method", "pathway"), key="video_id"),
+    TableSchema("metrics", 4, "every number, with the protocol that gave it", (
         _MODEL_ID,
         _BENCHMARK,
         Column("protocol", STRING, "name of the protocol, e.g. htstep-r1"),
         Column("protocol_version", INT, "version of the protocol's implementation"),
         Column("split", STRING, "the part of the benchmark: val_seen, test_seen, test, all, ..."),
-        Column("method", STRING, "the model or baseline"),
+        _METHOD,
+        _PATHWAY,
         Column("metric", STRING, "e.g. R@1, AUC, mAP, R@50 IoU 0.3"),
         Column("value", DOUBLE, "the number", "%"),
         Column("low", DOUBLE, "lower end of the 95 % interval (bootstrap over videos)", "%"),

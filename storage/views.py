@@ -54,20 +54,20 @@ VIEWS = (
         JOIN pseudo_labels b USING (model_id, video_id, article_id, step_row)
         WHERE b.round = a.round + 1 AND (a.peak_s <> b.peak_s OR a.kept <> b.kept)"""),
     View("presence_reliability", "of steps with some chance to be shown, how many are: by presence, and by peak", """
-        WITH judged AS (SELECT model_id, method, split, is_shown, unnest(['presence', 'peak']) AS judge,
+        WITH judged AS (SELECT model_id, method, pathway, split, is_shown, unnest(['presence', 'peak']) AS judge,
                                unnest([presence, peak]) AS score FROM presences),
              binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
-        SELECT model_id, method, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
+        SELECT model_id, method, pathway, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
                round(avg(greatest(0, least(1, score))), 4) AS said, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
     View("video_recall", "how many of a video's annotated steps each model points at (HT-Step R@1), by video", """
-        WITH judged AS (SELECT p.model_id, p.method, p.video_id, p.article_id, a.split, p.label,
+        WITH judged AS (SELECT p.model_id, p.method, p.pathway, p.video_id, p.article_id, a.split, p.label,
                                bool_or(p.peak_s BETWEEN floor(a.start_s) AND ceil(a.end_s)) AS is_right
                         FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.article_id = p.article_id
                              AND try_cast(a.step_id AS BIGINT) = p.label
                         WHERE p.protocol = 'htstep-r1' AND a.benchmark = 'htstep' AND a.alignable GROUP BY ALL)
-        SELECT model_id, method, split, video_id, article_id, count(*) AS steps, count(*) FILTER (is_right) AS found,
-               round(100.0 * avg(is_right::INT), 1) AS recall_percent
+        SELECT model_id, method, pathway, split, video_id, article_id, count(*) AS steps,
+               count(*) FILTER (is_right) AS found, round(100.0 * avg(is_right::INT), 1) AS recall_percent
         FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("rejects_by_reason", "what was rejected, counted", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
@@ -142,12 +142,13 @@ VIEWS = (
     View("metrics_beside_paper", "our numbers next to the paper's", """
         SELECT m.model_id, coalesce(m.benchmark, p.benchmark) AS benchmark,
                coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version, coalesce(m.split, p.split) AS split,
-               coalesce(m.method, p.method) AS method, coalesce(m.metric, p.metric) AS metric,
+               coalesce(m.method, p.method) AS method, coalesce(m.pathway, p.pathway) AS pathway,
+               coalesce(m.metric, p.metric) AS metric,
                m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
         FROM metrics m
-        FULL JOIN paper p ON (m.benchmark, m.protocol, m.metric, m.method) =
-                             (p.benchmark, p.protocol, p.metric, p.method) AND starts_with(m.split, p.split)
-        ORDER BY benchmark, protocol, metric, split, method, model_id"""),
+        FULL JOIN paper p ON (m.benchmark, m.protocol, m.metric, m.method, m.pathway) =
+                             (p.benchmark, p.protocol, p.metric, p.method, p.pathway) AND starts_with(m.split, p.split)
+        ORDER BY benchmark, protocol, metric, split, method, pathway, model_id"""),
     View("ablation_means", "the ablation tables: mean and spread over seeds, beside the paper's number", """
         SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,
                round(stddev_samp(value), 2) AS spread, any_value(paper) AS paper

@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
-from tasks.ablations.tables import BURNT_IN, DISCARDED, Row, rows_of
+from tasks.ablations.tables import DISCARDED, Row, rows_of
+from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.families import BURNT_IN, SENTENCES, STUDENTS, TAN_LC, TAN_PE_LC
 from tasks.evaluation.methods import Method, trained
-from tasks.evaluation.questions import BENCHMARKS, question_of
+from tasks.evaluation.queries import read_queries
 from tasks.evaluation.stage import Evaluation, trained_methods, untrained_methods
-from tasks.evaluation.text_methods import SENTENCES
 from tasks.evaluation.truth import splits_of
 from tasks.pipeline.job import Job
 from tasks.training.corpus import Corpus
@@ -55,16 +57,16 @@ class Ablation:
         self.job, self.store = job, Store(job.store)
         self.settings = job.settings_of(TrainingSettings)
         self.evaluation = Evaluation(self.store, job.run_id)
-        splits = splits_of(self.store, "htstep")
+        splits = splits_of(self.store, HTSTEP)
         self.split = next((split for split in splits if split.startswith("val")), splits[0] if splits else "")
         """Where steps are measured: as in the paper, on validation videos, if there are any."""
 
     def check(self, table: str) -> None:
         """A ValueError if nothing could be measured after all the training."""
         corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
-        wanted = self.evaluation.benchmarks if table == "main" else ["htstep"]
-        if not any(question_of(self.store, benchmark, corpus).pairs for benchmark in wanted):
-            what = "any benchmark" if table == "main" else "HT-Step"
+        wanted = self.evaluation.benchmarks if table == "main" else [HTSTEP]
+        if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in wanted):
+            what = "any benchmark" if table == "main" else HTSTEP.title
             raise ValueError(
                 f"no held-out video of {what} has {corpus.backbone} features: import both, or a demo world, first"
             )
@@ -89,15 +91,15 @@ class Ablation:
         job = self.job.changed(settings)
         work = Curriculum(job, alone(settings.device))
         asked = {cell.method for _, row in rows for cell in row.cells.values()}
-        if any(method.startswith("tan") for method in asked):
+        if not asked.isdisjoint((TAN_LC, TAN_PE_LC)):
             work.train_tan()
-        if any(method.startswith("vina") for method in asked):
+        if not asked.isdisjoint(STUDENTS):
             burn_in(job)
             rounds(job)
         found = self._metrics(self._measure(work, asked, everywhere))
         for number, row in rows:
             for column, cell in row.cells.items():
-                if (place := (cell.protocol, cell.method, cell.metric)) in found:
+                if (place := (cell.protocol, cell.method, cell.pathway.value, cell.metric)) in found:
                     model_id, value = found[place]
                     LOG.info("%s, seed %d: %s %.1f %%", row.name, settings.seed, column, value)
                     yield Result(number, row.name, column, model_id, settings.seed, value, row.paper.get(column))
@@ -114,17 +116,20 @@ class Ablation:
             begun = work.teacher(1)
             able.append(trained(begun.name, BURNT_IN, begun, work.corpus, work.settings))
         for method in able:
-            self.evaluation.measure(method, BENCHMARKS if everywhere else ("htstep", "htm-align"))
+            self.evaluation.measure(method, None if everywhere else (HTSTEP, HTM_ALIGN))
         return able
 
-    def _metrics(self, measured: Sequence[Method]) -> dict[tuple[str, str, str], tuple[str, float]]:
-        """The training and the value by protocol, method and metric."""
+    def _metrics(self, measured: Sequence[Method]) -> dict[tuple[str, str, str, str], tuple[str, float]]:
+        """The model and the value by protocol, method, pathway and metric."""
         names = ", ".join(quoted(method.model_id) for method in measured)
         with Catalogue(self.store) as catalogue:
-            rows = catalogue.query(f"""SELECT model_id, protocol, method, metric, value FROM metrics
+            rows = catalogue.query(f"""SELECT model_id, protocol, method, pathway, metric, value FROM metrics
                 WHERE model_id IN ({names})
-                AND split = CASE benchmark WHEN 'htstep' THEN {quoted(self.split)} ELSE 'test' END""").to_pylist()
-        return {(row["protocol"], row["method"], row["metric"]): (row["model_id"], row["value"]) for row in rows}
+                AND split = CASE benchmark WHEN {quoted(HTSTEP.name)} THEN {quoted(self.split)} ELSE 'test' END""")
+        return {
+            (row["protocol"], row["method"], row["pathway"], row["metric"]): (row["model_id"], row["value"])
+            for row in rows.to_pylist()
+        }
 
     def _labels(self, number: int, row: Row, work: Curriculum) -> Iterator[Result]:
         own, seed = f"model_id = {quoted(work.name)}", work.settings.seed

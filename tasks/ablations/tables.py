@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tasks.evaluation.methods import BY_ASR, DIRECT, INDIRECT, WITH
-from tasks.evaluation.protocols import HTM_ALIGN, HTSTEP_R1
-from tasks.evaluation.text_methods import SENTENCES
+from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN_R1
+from tasks.evaluation.benchmarks.htstep import HTSTEP_R1
+from tasks.evaluation.families import BURNT_IN, SENTENCES, TAN_LC, TAN_PE_LC, VINA, Pathway
 from tasks.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of `metrics`: of the row's training, by the method's name."""
+    """A number of `metrics`: of the row's training, by method and pathway."""
 
     method: str
+    pathway: Pathway = Pathway.DIRECT
     protocol: str = HTSTEP_R1.name
     metric: str = "R@1"
 
@@ -32,25 +33,29 @@ class Row:
     cells: Mapping[str, Cell]
     paper: Mapping[str, float] = field(default_factory=dict)
     labels: str = ""
-    """What is said of the labels: `discarded`, the largest share that a teacher's round drops; `rounds`, how good those
+    """Numbers about the labels: `discarded`, the largest share that a teacher's round drops; `rounds`, how good those
     of each round are, in rows of their own."""
 
 
 FIXED: Mapping[str, Any] = {"refresh_epochs": 0}
-SILENT, TOLD, ALIGN = "HT-Step w/o nar.", "HT-Step w/ nar.", "HTM-Align"
+WITHOUT_NARRATIONS, WITH_NARRATIONS, ALIGN = "HT-Step w/o nar.", "HT-Step w/ nar.", "HTM-Align"
 DISCARDED = "max % discarded"
 
 
-def _row(name: str, changes: Mapping[str, Any], *paper: float | None, method: str = "vina") -> Row:
+def _row(name: str, changes: Mapping[str, Any], *paper: float | None, method: str = VINA) -> Row:
     """A row of the three columns that most tables have."""
-    cells = {SILENT: Cell(method), TOLD: Cell(method + WITH), ALIGN: Cell(method, HTM_ALIGN.name)}
+    cells = {
+        WITHOUT_NARRATIONS: Cell(method),
+        WITH_NARRATIONS: Cell(method, Pathway.FUSED),
+        ALIGN: Cell(method, protocol=HTM_ALIGN_R1.name),
+    }
     known = {column: value for column, value in zip(cells, paper, strict=False) if value is not None}
     return Row(name, changes, cells, known)
 
 
 def _components(settings: TrainingSettings) -> list[Row]:
     return [
-        _row("(1) TAN*", {}, 30.7, None, 47.1, method="tan-lc"),
+        _row("(1) TAN*", {}, 30.7, None, 47.1, method=TAN_LC),
         _row("(2) N", {**FIXED, "steps": False}, None, None, 63.2),
         _row("(3) S", {**FIXED, "narrations": False}, 34.0),
         _row("(4) S, iterative", {"narrations": False}, 35.8),
@@ -60,14 +65,14 @@ def _components(settings: TrainingSettings) -> list[Row]:
 
 
 def _pathways(settings: TrainingSettings) -> list[Row]:
-    ways = (
-        ("S -> V", "vina", 34.3),
-        ("S -> N -> V, learned", f"vina{INDIRECT}", 30.5),
-        ("S -> N learned, N -> V by ASR times", f"vina{BY_ASR}", 27.9),
-        ("S -> N by sentence model, N -> V by ASR times", SENTENCES, 19.0),
-        ("fused", f"vina{WITH}", 36.1),
+    pathways = (
+        ("S -> V", Cell(VINA), 34.3),
+        ("S -> N -> V, learned", Cell(VINA, Pathway.INDIRECT), 30.5),
+        ("S -> N learned, N -> V by ASR times", Cell(VINA, Pathway.INDIRECT_BY_ASR), 27.9),
+        ("S -> N by sentence model, N -> V by ASR times", Cell(SENTENCES, Pathway.INDIRECT_BY_ASR), 19.0),
+        ("fused", Cell(VINA, Pathway.FUSED), 36.1),
     )
-    return [Row(name, FIXED, {"HT-Step": Cell(method)}, {"HT-Step": paper}) for name, method, paper in ways]
+    return [Row(name, FIXED, {"HT-Step": cell}, {"HT-Step": paper}) for name, cell, paper in pathways]
 
 
 def _labels(settings: TrainingSettings) -> list[Row]:
@@ -81,7 +86,8 @@ def _labels(settings: TrainingSettings) -> list[Row]:
     rows += [row("F", 0.40, 60, 34.1, 35.9), row("F", 0.55, 88, 36.2, 35.5)]
     if settings.keep_share or settings.confidence != "peak":
         name = f"as in the preset: {settings.confidence} confidence, {settings.keep_share:.0%} kept"
-        rows.append(Row(name, {}, {SILENT: Cell("vina"), TOLD: Cell(f"vina{WITH}")}, labels="discarded"))
+        cells = {WITHOUT_NARRATIONS: Cell(VINA), WITH_NARRATIONS: Cell(VINA, Pathway.FUSED)}
+        rows.append(Row(name, {}, cells, labels="discarded"))
     return rows
 
 
@@ -105,27 +111,32 @@ def _architecture(settings: TrainingSettings) -> list[Row]:
 
 def _curriculum(settings: TrainingSettings) -> list[Row]:
     def row(name: str, changes: Mapping[str, Any], method: str, labels: str = "") -> Row:
-        ways = {"no narrations": "", "direct": DIRECT, "indirect": INDIRECT, "fused": WITH}
-        return Row(name, changes, {column: Cell(method + way) for column, way in ways.items()}, labels=labels)
+        pathways = {
+            "no narrations": Pathway.DIRECT,
+            "direct": Pathway.DIRECT_WITH_NARRATIONS,
+            "indirect": Pathway.INDIRECT,
+            "fused": Pathway.FUSED,
+        }
+        cells = {column: Cell(method, pathway) for column, pathway in pathways.items()}
+        return Row(name, changes, cells, labels=labels)
 
     return [
-        row("TAN*", {}, "tan-lc"),
+        row("TAN*", {}, TAN_LC),
         row("burn-in", {}, BURNT_IN),
-        row("fixed labels", FIXED, "vina"),
-        row("iterative labels", {}, "vina", "rounds"),
+        row("fixed labels", FIXED, VINA),
+        row("iterative labels", {}, VINA, "rounds"),
     ]
 
 
 def _main(settings: TrainingSettings) -> list[Row]:
     """Without the paper's numbers: those are of test videos, and stand in the main table."""
     return [
-        _row("TAN* (LC)", {}, method="tan-lc"),
-        _row("TAN* (PE+LC)", {"tan_text_positions": True}, method="tan-pe-lc"),
+        _row("TAN* (LC)", {}, method=TAN_LC),
+        _row("TAN* (PE+LC)", {"tan_text_positions": True}, method=TAN_PE_LC),
         _row("VINA", {}),
     ]
 
 
-BURNT_IN = "vina burn-in"
 TABLES = {
     "components": _components,
     "pathways": _pathways,

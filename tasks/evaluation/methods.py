@@ -1,4 +1,4 @@
-"""Models and baselines: each answers a question with matrices, how well each text fits each second."""
+"""Models and baselines: each answers a benchmark's queries with matrices, how well each text fits each second."""
 
 # B videos, S texts, T seconds, N narrations.
 
@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from tasks.evaluation.questions import Question
+from tasks.evaluation.benchmarks.benchmark import Benchmark
+from tasks.evaluation.families import CENTRE, MAIN_PATHWAYS, RANDOM, STUDENTS, TRUTH, UNIFORM, Pathway
+from tasks.evaluation.queries import BenchmarkQueries
 from tasks.pipeline.device import checked_device
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings
@@ -22,68 +24,72 @@ from vina_model.batch import Batch
 from vina_model.objective import spans_to_positives
 
 RULES = "rules"
-"""Where a training's name would stand, for methods that learn nothing."""
-WITH = " with narrations"
-DIRECT, INDIRECT, BY_ASR = (f"{WITH}, {way}" for way in ("direct", "indirect", "indirect by ASR times"))
+"""Stands in place of a model's id, for methods that learn nothing."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Some pairs' matrices, by what the method's name goes on with; of narrations also how alignable each is, B x S."""
+    """Some pairs' matrices, B x S x T, by pathway; for narrations also how alignable each is."""
 
     pairs: list[Pair]
-    ways: dict[str, Tensor]
+    scores: dict[Pathway, Tensor]
     seconds_BT: Tensor
     alignable_BS: Tensor | None = None
-    known_BS: Tensor | None = None
+    answered_BS: Tensor | None = None
     """Which texts there is an answer for; None: for all."""
 
     @classmethod
     def plain(
         cls,
         pairs: list[Pair],
-        found_BST: Tensor,
+        scores_BST: Tensor,
         lengths: list[int],
-        question: Question,
-        known_BS: Tensor | None = None,
+        queries: BenchmarkQueries,
+        answered_BS: Tensor | None = None,
+        pathway: Pathway = Pathway.DIRECT,
     ) -> "Answer":
         """One matrix; a narration is as alignable as its best second."""
         seconds_BT = mask_of(torch.tensor(lengths), max(lengths))
-        best_BS = found_BST.masked_fill(~seconds_BT[:, None, :], -torch.inf).amax(2)
-        return cls(pairs, {"": found_BST}, seconds_BT, best_BS if question.is_about_narrations else None, known_BS)
+        best_BS = scores_BST.masked_fill(~seconds_BT[:, None, :], -torch.inf).amax(2)
+        alignable_BS = best_BS if queries.is_about_narrations else None
+        return cls(pairs, {pathway: scores_BST}, seconds_BT, alignable_BS, answered_BS)
 
 
 @dataclass(frozen=True)
 class Method:
-    """`training` and `name` are what tables call it; `version` changes with what it would answer."""
+    """A model, or a baseline, that can be measured."""
 
     model_id: str
-    name: str
+    family: str
+    """What tables call `method`: see `families`."""
     version: str
+    """Changes with what it would answer."""
     corpus: Corpus
     """Whose features it sees."""
-    answer: Callable[[Question], Iterator[Answer]]
+    answer: Callable[[BenchmarkQueries], Iterator[Answer]]
     seed: int | None = None
     reads: tuple[str, ...] = ()
     """Tables that it reads beside annotations, steps and features."""
-    knows_narrations: bool = True
-    """Whether it can be asked about narrations."""
+    takes_narrations: bool = True
+    """Whether it can be asked for narrations."""
+    main_pathways: tuple[Pathway, ...] = MAIN_PATHWAYS
+    """Pathways that every protocol measures."""
 
 
 def rules(corpus: Corpus) -> list[Method]:
-    """What needs no model: any second, the middle of the video, the texts spread evenly in their order."""
+    """Return what needs no model: any second, the middle of the video, the texts at equal distances in their order."""
 
-    def rule(name: str, scores: Callable[[str, int, int], Tensor]) -> Method:
-        def answer(question: Question) -> Iterator[Answer]:
-            for own, lengths, counts in question.batches():
-                found_BST = torch.zeros(len(own), max(counts), max(lengths))
-                for row, (video, _) in enumerate(own):
-                    found_BST[row, : counts[row], : lengths[row]] = scores(video, counts[row], lengths[row])
-                yield Answer.plain(own, found_BST, lengths, question)
+    def rule(family: str, score_video: Callable[[str, int, int], Tensor]) -> Method:
+        def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
+            for pairs, lengths, counts in queries.batches():
+                scores_BST = torch.zeros(len(pairs), max(counts), max(lengths))
+                for row, (video, _) in enumerate(pairs):
+                    scores_BST[row, : counts[row], : lengths[row]] = score_video(video, counts[row], lengths[row])
+                yield Answer.plain(pairs, scores_BST, lengths, queries)
 
-        return Method(RULES, name, "1", corpus, answer)
+        return Method(RULES, family, "1", corpus, answer)
 
-    return [rule("random", _random), rule("centre", _centre), rule("uniform", _uniform)]
+    return [rule(RANDOM, _random), rule(CENTRE, _centre), rule(UNIFORM, _uniform)]
 
 
 def _random(video: str, count: int, length: int) -> Tensor:
@@ -101,87 +107,88 @@ def _uniform(video: str, count: int, length: int) -> Tensor:
 
 
 def oracle(store: Store, corpus: Corpus) -> Method:
-    """The annotations themselves, as a model would answer: what a protocol, and the detector, give who knows all."""
+    """Return the annotations themselves as a method: the most that a protocol, and the detector, let anyone reach."""
 
-    def answer(question: Question) -> Iterator[Answer]:
-        shown = shown_spans(store, question.benchmark)
-        for own, lengths, counts in question.batches():
-            found_BST = torch.zeros(len(own), max(counts), max(lengths))
-            known_BS = torch.zeros(len(own), max(counts), dtype=torch.bool)
-            for row, (video, article) in enumerate(own):
-                for place, label in enumerate(question.labels[article]):
-                    spans = shown.get((video, None if question.is_about_narrations else article, label))
-                    known_BS[row, place] = spans is not None
+    def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
+        spans_by_text = shown_spans(store, queries.benchmark)
+        for pairs, lengths, counts in queries.batches():
+            scores_BST = torch.zeros(len(pairs), max(counts), max(lengths))
+            answered_BS = torch.zeros(len(pairs), max(counts), dtype=torch.bool)
+            for row, (video, article) in enumerate(pairs):
+                for text_row, label in enumerate(queries.labels[article]):
+                    spans = spans_by_text.get((video, None if queries.is_about_narrations else article, label))
+                    answered_BS[row, text_row] = spans is not None
                     for start, end in spans or ():
-                        found_BST[row, place, int(start) : max(math.ceil(end), int(start) + 1)] = 1
-            yield Answer.plain(own, found_BST, lengths, question, known_BS)
+                        scores_BST[row, text_row, int(start) : max(math.ceil(end), int(start) + 1)] = 1
+            yield Answer.plain(pairs, scores_BST, lengths, queries, answered_BS)
 
-    return Method(RULES, "truth", "1", corpus, answer)
+    return Method(RULES, TRUTH, "1", corpus, answer)
 
 
-def shown_spans(store: Store, benchmark: str) -> dict[tuple[str, str | None, int], list[tuple[float, float]]]:
+def shown_spans(store: Store, benchmark: Benchmark) -> dict[tuple[str, str | None, int], list[tuple[float, float]]]:
     """When each annotated text is seen, by video, article and label; never, where it is not alignable."""
-    annotated = store.table("annotations").snapshot().where(benchmark=benchmark)
-    found: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {}
+    annotated = store.table("annotations").snapshot().where(benchmark=benchmark.name)
+    spans_by_text: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {}
     for row in annotated.read().to_pylist():
         label = row["narration_row"] if row["step_id"] is None else row["step_id"]
         if label is not None:
-            spans = found.setdefault((row["video_id"], row["article_id"], int(label)), [])
+            spans = spans_by_text.setdefault((row["video_id"], row["article_id"], int(label)), [])
             if row["alignable"]:
                 spans.append((row["start_s"], row["end_s"]))
-    return found
+    return spans_by_text
 
 
-def trained(model_id: str, name: str, teacher: Teacher, corpus: Corpus, settings: TrainingSettings) -> Method:
-    """A model that was trained. One that knows narrations is asked without them, and with them in several ways."""
+def trained(model_id: str, family: str, teacher: Teacher, corpus: Corpus, settings: TrainingSettings) -> Method:
+    """Return a trained model as a method. One that knows narrations is asked without them and with them."""
     device = checked_device(settings.device)
 
-    def answer(question: Question) -> Iterator[Answer]:
-        for numbers in plan_pairs(question.pairs, question.corpus, teacher.window_s):
-            own = [question.pairs[number] for number in numbers]
-            batch = read_pairs(own, question.corpus, teacher.tokenizer).to(device)
-            if question.is_about_narrations:
-                yield _answer_narrations(own, teacher, replace(batch, narrations=batch.steps, steps=None))
+    def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
+        for numbers in plan_pairs(queries.pairs, queries.corpus, teacher.window_s):
+            pairs = [queries.pairs[number] for number in numbers]
+            batch = read_pairs(pairs, queries.corpus, teacher.tokenizer).to(device)
+            if queries.is_about_narrations:
+                yield _answer_narrations(pairs, teacher, replace(batch, narrations=batch.steps, steps=None))
             else:
-                yield _answer_steps(own, teacher, batch, question)
+                yield _answer_steps(pairs, teacher, batch, queries)
 
-    can_hear = settings.narrations or not name.startswith("vina")
-    return Method(
-        model_id, name, f"{model_id} {teacher.version}", corpus, answer, settings.seed, ("narrations",), can_hear
-    )
+    version, takes_narrations = f"{model_id} {teacher.version}", settings.narrations or family not in STUDENTS
+    return Method(model_id, family, version, corpus, answer, settings.seed, ("narrations",), takes_narrations)
 
 
 def _answer_narrations(pairs: list[Pair], teacher: Teacher, batch: Batch) -> Answer:
-    found = ask(teacher, batch)
-    assert found.nv_BNT is not None
-    alone = found if teacher.unimodal is None else ask(teacher._replace(align=teacher.unimodal), batch)
-    assert alone.nv_BNT is not None
-    hidden_B1T = ~found.seconds_BT[:, None, :]
-    alignable_BS = alone.nv_BNT.masked_fill(hidden_B1T, -torch.inf).amax(2)
-    return Answer(pairs, {"": found.nv_BNT}, found.seconds_BT, alignable_BS)
+    aligned = ask(teacher, batch)
+    assert aligned.nv_BNT is not None
+    unimodal = aligned if teacher.unimodal is None else ask(teacher._replace(align=teacher.unimodal), batch)
+    assert unimodal.nv_BNT is not None
+    padding_B1T = ~aligned.seconds_BT[:, None, :]
+    alignable_BS = unimodal.nv_BNT.masked_fill(padding_B1T, -torch.inf).amax(2)
+    return Answer(pairs, {Pathway.DIRECT: aligned.nv_BNT}, aligned.seconds_BT, alignable_BS)
 
 
-def _answer_steps(pairs: list[Pair], teacher: Teacher, batch: Batch, question: Question) -> Answer:
-    silent = ask(teacher, replace(batch, narrations=None))
-    assert silent.sv_BST is not None
-    ways = {"": silent.sv_BST}
-    if teacher.unimodal is not None and question.has_narrations:  # TAN and a student of steps alone would not listen
-        told = ask(teacher, batch)
-        if told.snv_BST is not None and told.fused_BST is not None and told.sv_BST is not None:
-            ways |= {WITH: told.fused_BST, DIRECT: told.sv_BST, INDIRECT: told.snv_BST}
-            ways[BY_ASR] = _by_asr_times(told, [video for video, _ in pairs], question.corpus)
-    return Answer(pairs, ways, silent.seconds_BT)
+def _answer_steps(pairs: list[Pair], teacher: Teacher, batch: Batch, queries: BenchmarkQueries) -> Answer:
+    without = ask(teacher, replace(batch, narrations=None))
+    assert without.sv_BST is not None
+    scores = {Pathway.DIRECT: without.sv_BST}
+    if teacher.unimodal is not None and queries.has_speech:  # TAN and a student of steps alone take no narrations
+        fused = ask(teacher, batch)
+        if fused.snv_BST is not None and fused.fused_BST is not None and fused.sv_BST is not None:
+            scores[Pathway.FUSED] = fused.fused_BST
+            scores[Pathway.DIRECT_WITH_NARRATIONS] = fused.sv_BST
+            scores[Pathway.INDIRECT] = fused.snv_BST
+            scores[Pathway.INDIRECT_BY_ASR] = _by_asr_times(fused, [video for video, _ in pairs], queries.corpus)
+    return Answer(pairs, scores, without.seconds_BT)
 
 
-def _by_asr_times(told: Alignment, videos: list[str], corpus: Corpus) -> Tensor:
-    """Steps to narrations as learnt, narrations to seconds as they are said."""
-    assert told.sn_BSN is not None and told.narrations_BN is not None
-    said_BNT = asr_times(videos, corpus, told.narrations_BN.shape[1], told.seconds_BT.shape[1]).to(told.sn_BSN)
-    return by_way_of_narrations(told.sn_BSN, said_BNT, told.narrations_BN)
+def _by_asr_times(aligned: Alignment, videos: list[str], corpus: Corpus) -> Tensor:
+    """Steps to narrations as learnt, narrations to seconds by their ASR times."""
+    assert aligned.sn_BSN is not None and aligned.narrations_BN is not None
+    num_narrations, num_seconds = aligned.narrations_BN.shape[1], aligned.seconds_BT.shape[1]
+    times_BNT = asr_times(videos, corpus, num_narrations, num_seconds).to(aligned.sn_BSN)
+    return by_way_of_narrations(aligned.sn_BSN, times_BNT, aligned.narrations_BN)
 
 
 def asr_times(videos: list[str], corpus: Corpus, num_narrations: int, num_seconds: int) -> Tensor:
-    """True in the seconds in which each narration is said, B x N x T."""
+    """True in the seconds in which each narration is spoken, B x N x T."""
     lengths = [corpus.num_seconds[video] for video in videos]
     spans = [
         [span if span[0] < length else None for span in corpus.narrations(video).spans]

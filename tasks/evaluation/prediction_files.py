@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from tasks.evaluation.protocols import Protocol
+from tasks.evaluation.benchmarks.benchmark import Protocol, Role
 from tasks.importers.narrations import number
 from vina_model.metrics.columns import Ints
 
@@ -35,18 +35,18 @@ class _Malformed:
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     lines: list[str] = field(default_factory=list)
 
-    def add(self, rows: Ints, say: Callable[[int], str]) -> None:
-        """Take note of those that are not known yet."""
+    def add(self, rows: Ints, describe: Callable[[int], str]) -> None:
+        """Take note of those that are new."""
         new = np.setdiff1d(rows, self.rows)
         self.rows = np.union1d(self.rows, new)
-        self.lines += [f"row {row + 1}: {say(row)}" for row in new[: SHOWN - len(self.lines)].tolist()]
+        self.lines += [f"row {row + 1}: {describe(row)}" for row in new[: SHOWN - len(self.lines)].tolist()]
 
     def refuse(self) -> None:
         """Raise, if there are any."""
         if count := len(self.rows):
             more = [f"... and {count - len(self.lines):,} more"] if count > len(self.lines) else []
-            said = f"{self.path}: {count:,} rows are malformed, and nothing was scored; mend them:"
-            raise BadPredictions("\n  ".join([said, *self.lines, *more]))
+            title = f"{self.path}: {count:,} rows are malformed, and nothing was scored; mend them:"
+            raise BadPredictions("\n  ".join([title, *self.lines, *more]))
 
 
 def read_predictions(path: Path, protocol: Protocol) -> pa.Table:
@@ -65,14 +65,14 @@ def read_predictions(path: Path, protocol: Protocol) -> pa.Table:
     if not len(rows):
         raise _nothing(path, protocol)
     columns = {}
-    for name in protocol.columns:
-        make = _ids if name in (protocol.video, protocol.task) else _numbers
+    for name, role in protocol.columns.items():
+        make = _ids if role in (Role.VIDEO, Role.ARTICLE) else _numbers
         columns[name] = make(rows[name], name, protocol, bad)
     bad.refuse()
-    found = pa.table(columns)
-    _find_repeated(found, protocol, bad) if protocol.is_point else _find_reversed(found, protocol, bad)
+    checked = pa.table(columns)
+    _find_repeated(checked, protocol, bad) if protocol.is_point else _find_reversed(checked, protocol, bad)
     bad.refuse()
-    return found
+    return checked
 
 
 def _is_parquet(path: Path) -> bool:
@@ -97,7 +97,7 @@ def _check_columns(path: Path, names: list[str], protocol: Protocol) -> None:
 
 def _read_parquet(path: Path, protocol: Protocol) -> pa.Table:
     _check_columns(path, pq.read_schema(path).names, protocol)
-    return pq.read_table(path, columns=protocol.columns)
+    return pq.read_table(path, columns=protocol.names)
 
 
 def _read_csv(path: Path, protocol: Protocol, bad: _Malformed) -> pa.Table:
@@ -113,8 +113,8 @@ def _read_csv(path: Path, protocol: Protocol, bad: _Malformed) -> pa.Table:
     odd: dict[int, str] = {}
 
     def skip(row: pacsv.InvalidRow) -> str:
-        said = f"{row.actual_columns} cells, {row.expected_columns} are expected: {row.text[:80]!r}"
-        odd[row.number - 2] = said if len(odd) < SHOWN else ""
+        problem = f"{row.actual_columns} cells, {row.expected_columns} are expected: {row.text[:80]!r}"
+        odd[row.number - 2] = problem if len(odd) < SHOWN else ""
         return "skip"
 
     rows = pacsv.read_csv(
@@ -122,7 +122,7 @@ def _read_csv(path: Path, protocol: Protocol, bad: _Malformed) -> pa.Table:
         read_options=pacsv.ReadOptions(use_threads=False),  # only so are row numbers known
         parse_options=pacsv.ParseOptions(invalid_row_handler=skip, newlines_in_values=True),
         convert_options=pacsv.ConvertOptions(
-            include_columns=protocol.columns, column_types=dict.fromkeys(protocol.columns, pa.string())
+            include_columns=protocol.names, column_types=dict.fromkeys(protocol.columns, pa.string())
         ),
     )
     bad.add(np.array(list(odd), np.int64), lambda row: odd[row])
@@ -153,17 +153,18 @@ def _numbers(column: pa.ChunkedArray, name: str, protocol: Protocol, bad: _Malfo
     return pa.array(values.astype(np.int64) if name == protocol.label else values)
 
 
-def _find_reversed(found: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
-    starts, ends = (found[name].to_numpy() for name in protocol.times)
+def _find_reversed(rows: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
+    starts, ends = (rows[name].to_numpy() for name in protocol.times)
     bad.add(np.flatnonzero(ends < starts), lambda row: f"it ends at {ends[row]} s, before it starts at {starts[row]} s")
 
 
-def _find_repeated(found: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
-    keys = [found[name].cast(pa.string()) for name in (protocol.task, protocol.video, protocol.label) if name]
+def _find_repeated(rows: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
+    names = (protocol.column(Role.ARTICLE), protocol.video, protocol.label)
+    keys = [rows[name].cast(pa.string()) for name in names if name]
     joined = pc.binary_join_element_wise(*keys, "\x1f")
     codes = joined.combine_chunks().dictionary_encode().indices.to_numpy()
-    _, firsts, own = np.unique(codes, return_index=True, return_inverse=True)
-    repeated = np.flatnonzero(firsts[own] != np.arange(len(codes)))
+    _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    repeated = np.flatnonzero(firsts[numbers] != np.arange(len(codes)))
     bad.add(
-        repeated, lambda row: f"it repeats row {firsts[own[row]] + 1}: one moment for each {protocol.label}, please"
+        repeated, lambda row: f"it repeats row {firsts[numbers[row]] + 1}: one moment for each {protocol.label}, please"
     )

@@ -1,7 +1,7 @@
 """Is a step shown at all? A student's answer is calibrated on annotated videos it was not trained on, and measured.
 
-The weights are fitted on validation videos. What is measured is always said of videos that they were not fitted on:
-test videos; and each half of the validation videos by the weights of the other half.
+The weights are fitted on validation videos. What is measured is always an answer about videos that they were not
+fitted on: test videos; and each half of the validation videos by the weights of the other half.
 """
 
 # B videos, S steps, T seconds, N steps of all videos, E kinds of evidence.
@@ -19,19 +19,24 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from tasks.evaluation.methods import WITH, Answer, Method, shown_spans
-from tasks.evaluation.questions import Question
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.families import Pathway
+from tasks.evaluation.methods import Answer, Method, shown_spans
+from tasks.evaluation.queries import BenchmarkQueries
 from tasks.training.teachers import Pair
 from vina_model.grounder import SILENT, TOLD
-from vina_model.metrics import presence as presence_metric
 from vina_model.metrics.bootstrap import estimate
+from vina_model.metrics.presence import StepPresence
 from vina_model.presence import EVIDENCE, Presence, evidence_of
 
-BENCHMARK = "htstep"
-VERSION = f"1, {presence_metric.VERSION}"
-PEAK = ", plain peak"
-"""What the presence is held against."""
-WAYS = {"": SILENT, WITH: TOLD}
+BENCHMARK = HTSTEP
+"""Whose annotations tell which steps of an article are shown."""
+PROTOCOLS = {"htstep-presence": "presence", "htstep-presence-by-peak": "peak"}
+"""Names in `metrics`, and the column of `presences` that is measured: the plain peak is what presence has to beat."""
+PROTOCOL_VERSION = 1
+VERSION = f"1, {PROTOCOL_VERSION}"
+CALIBRATED = {Pathway.DIRECT: SILENT, Pathway.FUSED: TOLD}
+"""Pathways that are calibrated, and their names in the model's file."""
 PART = "\x1f"
 """Between an article's name and what names a part of it."""
 LOG = logging.getLogger("vina.evaluation")
@@ -63,22 +68,22 @@ class Judged:
         return Judged([*self.rows, *other.rows], torch.cat([self.evidence_NE, other.evidence_NE]))
 
 
-def calibrate(store: Store, method: Method, question: Question) -> dict[str, tuple[Presence, pa.Table]]:
-    """For each way the method's name goes on: the weights, and rows of `presences`; nothing where too little is known.
+def calibrate(store: Store, method: Method, queries: BenchmarkQueries) -> dict[Pathway, tuple[Presence, pa.Table]]:
+    """For each pathway the weights, and rows of `presences`; nothing where too little is annotated.
 
-    Videos without a single annotated step say nothing, nor do those of splits that are held back. People ask for other
-    lists than whole articles, so weights are fitted on parts of them, too.
+    Videos without a single annotated step have no part in it, nor do those of splits that are held back. People ask
+    for other lists than whole articles, so weights are fitted on parts of them, too.
     """
     annotated = _Annotated.read(store)
-    asked = replace(question, pairs=[pair for pair in question.pairs if pair in annotated.splits])
+    asked = replace(queries, pairs=[pair for pair in queries.pairs if pair in annotated.splits])
     base = {pair for pair in asked.pairs if annotated.splits[pair].startswith("val")} or set(asked.pairs)
     parts = _gather(method, _in_parts(asked, sorted(base)), annotated)
-    found: dict[str, tuple[Presence, pa.Table]] = {}
-    for way, judged in _gather(method, asked, annotated).items():
+    calibrated: dict[Pathway, tuple[Presence, pa.Table]] = {}
+    for pathway, judged in _gather(method, asked, annotated).items():
         base_N = torch.tensor([(row["video_id"], row["article_id"]) in base for row in judged.rows], dtype=torch.bool)
-        learnt = judged.where(base_N) + parts[way]
+        learnt = judged.where(base_N) + parts[pathway]
         try:
-            whole, first, second = (_fit(own) for own in (learnt, *(learnt.where(half) for half in _halves(learnt))))
+            whole, first, second = (_fit(part) for part in (learnt, *(learnt.where(half) for half in _halves(learnt))))
         except ValueError as error:
             LOG.warning("presence is not calibrated: %s", error)
             continue
@@ -87,30 +92,29 @@ def calibrate(store: Store, method: Method, question: Question) -> dict[str, tup
         chances_N = torch.where(base_N & in_first_N, second(judged.evidence_NE), chances_N)
         chances_N = torch.where(base_N & in_second_N, first(judged.evidence_NE), chances_N)
         rows = [row | {"presence": chance} for row, chance in zip(judged.rows, chances_N.tolist(), strict=True)]
-        found[way] = whole, pa.Table.from_pylist(rows, schema=store.table("presences").schema.files)
-    return found
+        calibrated[pathway] = whole, pa.Table.from_pylist(rows, schema=store.table("presences").schema.files)
+    return calibrated
 
 
-def measured(rows: pa.Table, name: str, seed: int | None, missing: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Rows of `metrics`: of each split how good the presence is, and how good the plain peak would be.
+def measured(rows: pa.Table, method: Method, pathway: Pathway, missing: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Rows of `metrics`: for each split how good the presence is, and how good the plain peak would be.
 
     `missing` are each split's annotated videos that have no features.
     """
     metrics = []
     for split in sorted(set(rows["split"].to_pylist())):
-        own = rows.filter(pc.equal(rows["split"], split))
-        _, videos = np.unique(own["video_id"].to_pylist(), return_inverse=True)
-        num_videos, shown = int(videos.max()) + 1, own["is_shown"].to_numpy()
-        for judge, method in (("presence", name), ("peak", name + PEAK)):
-            scores = own[judge].to_numpy().astype(np.float64)
-            for metric, value in estimate(presence_metric.StepPresence(videos, shown, scores), num_videos).items():
+        in_split = rows.filter(pc.equal(rows["split"], split))
+        _, videos = np.unique(in_split["video_id"].to_pylist(), return_inverse=True)
+        num_videos, shown = int(videos.max()) + 1, in_split["is_shown"].to_numpy()
+        for protocol, column in PROTOCOLS.items():
+            scores = in_split[column].to_numpy().astype(np.float64)
+            for metric, value in estimate(StepPresence(videos, shown, scores), num_videos).items():
                 if np.isfinite(value.value):
                     metrics.append(
                         {
-                            "protocol": presence_metric.NAME, "protocol_version": presence_metric.VERSION,
-                            "split": split,
-                            "method": method, "metric": metric, **value._asdict(), "num_videos": num_videos,
-                            "num_missing": missing[split], "seed": seed,
+                            "protocol": protocol, "protocol_version": PROTOCOL_VERSION, "split": split,
+                            "method": method.family, "pathway": pathway.value, "metric": metric, **value._asdict(),
+                            "num_videos": num_videos, "num_missing": missing[split], "seed": method.seed,
                         }
                     )  # fmt: skip
     return metrics
@@ -126,37 +130,37 @@ class _Annotated:
     @classmethod
     def read(cls, store: Store) -> "_Annotated":
         shown = shown_spans(store, BENCHMARK)
-        rows = store.table("annotations").snapshot().where(benchmark=BENCHMARK).read(["video_id", "split"])
+        rows = store.table("annotations").snapshot().where(benchmark=BENCHMARK.name).read(["video_id", "split"])
         splits = dict(zip(rows["video_id"].to_pylist(), rows["split"].to_pylist(), strict=True))
         pairs = {(video, article) for (video, article, _), spans in shown.items() if spans and article is not None}
         return cls(shown, {(video, article): splits[video] for video, article in pairs})
 
 
-def _in_parts(question: Question, pairs: Sequence[Pair]) -> Question:
-    """Of each pair some of the steps alone: one of them twice, two or three, and any number."""
+def _in_parts(queries: BenchmarkQueries, pairs: Sequence[Pair]) -> BenchmarkQueries:
+    """For each pair some of the steps alone: one of them twice, two or three, and any number."""
     steps: dict[str, list[str]] = {}
     labels: dict[str, list[int]] = {}
     asked = []
     for video, article in pairs:
         rng = np.random.default_rng(list(hashlib.sha256(f"{video}{PART}{article}".encode()).digest()))
-        whole = len(question.labels[article])
+        whole = len(queries.labels[article])
         for number, size in enumerate((1, 1, int(rng.integers(2, 4)), int(rng.integers(1, whole + 1)))):
             name = f"{article}{PART}{video}{PART}{number}"
-            places = sorted(rng.choice(whole, min(size, whole), replace=False).tolist())
-            steps[name] = [question.corpus.steps[article][place] for place in places]
-            labels[name] = [question.labels[article][place] for place in places]
+            step_rows = sorted(rng.choice(whole, min(size, whole), replace=False).tolist())
+            steps[name] = [queries.corpus.steps[article][row] for row in step_rows]
+            labels[name] = [queries.labels[article][row] for row in step_rows]
             asked.append((video, name))
-    return Question(question.benchmark, asked, question.corpus.with_steps(steps), labels)
+    return BenchmarkQueries(queries.benchmark, asked, queries.corpus.with_steps(steps), labels)
 
 
-def _gather(method: Method, question: Question, annotated: _Annotated) -> dict[str, Judged]:
-    """What a method finds in the annotated videos, by what its name goes on with."""
-    found: dict[str, list[Judged]] = {}
-    for answer in method.answer(question):
-        for way in (way for way in WAYS if way in answer.ways):
-            own_BSE = _evidence(answer, answer.ways[way], question.labels)
-            for (video, name), evidence_SE in zip(answer.pairs, own_BSE, strict=True):
-                labels, article = question.labels[name], name.partition(PART)[0]
+def _gather(method: Method, queries: BenchmarkQueries, annotated: _Annotated) -> dict[Pathway, Judged]:
+    """A method's evidence in the annotated videos, by pathway."""
+    parts: dict[Pathway, list[Judged]] = {}
+    for answer in method.answer(queries):
+        for pathway in (pathway for pathway in CALIBRATED if pathway in answer.scores):
+            evidence_BSE = _evidence(answer, answer.scores[pathway], queries.labels)
+            for (video, name), evidence_SE in zip(answer.pairs, evidence_BSE, strict=True):
+                labels, article = queries.labels[name], name.partition(PART)[0]
                 evidence_SE = evidence_SE[: len(labels)]
                 rows = [
                     {
@@ -166,10 +170,10 @@ def _gather(method: Method, question: Question, annotated: _Annotated) -> dict[s
                     }
                     for label, peak in zip(labels, evidence_SE[:, EVIDENCE.index("peak")].tolist(), strict=True)
                 ]  # fmt: skip
-                found.setdefault(way, []).append(Judged(rows, evidence_SE))
+                parts.setdefault(pathway, []).append(Judged(rows, evidence_SE))
     return {
-        way: Judged([row for own in parts for row in own.rows], torch.cat([own.evidence_NE for own in parts]))
-        for way, parts in found.items()
+        pathway: Judged([row for each in judged for row in each.rows], torch.cat([each.evidence_NE for each in judged]))
+        for pathway, judged in parts.items()
     }
 
 

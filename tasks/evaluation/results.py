@@ -1,120 +1,141 @@
 """The main table: what a run's models reach on every benchmark, beside the paper and what was published later."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from storage.paper import CLIP, LATER_NUMBERS, MILNCE, PAPER_NUMBERS, Number
-from tasks.evaluation.methods import RULES, WITH
-from tasks.evaluation.protocols import SOURCES
-from tasks.evaluation.questions import BENCHMARKS
-from tasks.evaluation.text_methods import SENTENCES
+from tasks.evaluation.benchmarks.benchmark import TEST, PublishedNumber
+from tasks.evaluation.benchmarks.registry import BENCHMARKS, result_columns
+from tasks.evaluation.families import (
+    CENTRE,
+    CLIP,
+    MAIN_PATHWAYS,
+    MILNCE,
+    RANDOM,
+    SENTENCES,
+    TAN_LC,
+    TAN_PE_LC,
+    TRUTH,
+    UNIFORM,
+    VINA,
+    Pathway,
+    label_of,
+)
+from tasks.evaluation.methods import RULES
 from tasks.pairing.settings import MPNET
 from tasks.training.corpus import corpus_of
 from tasks.training.curriculum import name_trainings
 from tasks.training.model_files import find_model
 from tasks.training.settings import TrainingSettings
 
-COLUMNS = {
-    ("htstep-r1", "R@1"): "HT-Step R@1",
-    ("htm-align", "R@1"): "HTM-Align R@1",
-    ("htm-align", "AUC"): "AUC",
-    ("crosstask", "recall"): "CrossTask",
-    ("crosstask-ordered", "recall"): "in order",
-    ("htstep-map", "mAP"): "HT-Step mAP",
-    **{
-        ("crosstask-articles", f"R@{best} IoU {iou}"): f"R@{best} {iou}"
-        for best in (50, 100)
-        for iou in (0.1, 0.3, 0.5)
-    },
-}
-"""What is shown of `metrics`, by protocol and metric."""
-BASELINES = ("random", "centre", "uniform", SENTENCES)
-TRUTH = "truth"
-"""The annotations themselves, held against themselves: the most that can be reached."""
-MODELS = ("tan-lc", "tan-pe-lc", "vina", f"vina{WITH}")
 MEASURING = ["evaluation", "ablate main", "ablate all"]
 """Stages of runs that measure on all benchmarks."""
-Key = tuple[str, str, str]
-"""Protocol, metric, method."""
+
+
+class ResultRow(NamedTuple):
+    """A row of the main table."""
+
+    method: str
+    pathway: str = Pathway.DIRECT.value
+    model_id: str = ""
+    """Set where a method was measured with several models, or with several files of texts."""
+
+    @property
+    def label(self) -> str:
+        """What people read."""
+        label = label_of(self.method, self.pathway)
+        return f"{label} ({self.model_id})" if self.model_id else label
+
+
+BASELINES = (
+    ResultRow(RANDOM), ResultRow(CENTRE), ResultRow(UNIFORM), ResultRow(SENTENCES, Pathway.INDIRECT_BY_ASR.value)
+)  # fmt: skip
+MODELS = (ResultRow(TAN_LC), ResultRow(TAN_PE_LC), ResultRow(VINA), ResultRow(VINA, Pathway.FUSED.value))
+SUMMARY = (ResultRow(RANDOM), ResultRow(UNIFORM), *MODELS, ResultRow(TRUTH))
+"""The rows of the short table at the end of `vina run`."""
+ResultKey = tuple[str, str, ResultRow]
+"""Protocol, metric, row."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Our numbers, one a seed, beside theirs, in percent; and what is not there, and why."""
+    """Our numbers, one a seed, beside published ones, in percent; and what is not there, and why."""
 
     run_id: str | None
-    ours: dict[Key, list[float]]
-    intervals: dict[Key, tuple[float, float]]
-    paper: dict[Key, float]
-    later: dict[Key, float]
+    ours: dict[ResultKey, list[float]]
+    intervals: dict[ResultKey, tuple[float, float]]
+    paper: dict[ResultKey, float]
+    later: dict[ResultKey, float]
     notes: list[str]
 
     @property
-    def methods(self) -> list[str]:
+    def rows(self) -> list[ResultRow]:
         """In the order of the table: baselines, other people's, TAN*, VINA, and what came later."""
-        paper, later = ([method for _, _, method in numbers] for numbers in (self.paper, self.later))
-        known = dict.fromkeys(name for _, _, name in (*self.ours, *self.paper))
-        ways = {name for name in known if name.startswith(f"vina{WITH},")}  # the parts of one model are an ablation
-        others = sorted(known.keys() - ways - set(MODELS) - {*BASELINES, TRUTH}, key=lambda name: (name in paper, name))
-        return list(dict.fromkeys([*BASELINES, *others, *MODELS, *later, TRUTH]))
+        paper, later = ([row for _, _, row in numbers] for numbers in (self.paper, self.later))
+        others = {row for _, _, row in (*self.ours, *self.paper)} - {*MODELS, *BASELINES, ResultRow(TRUTH)}
+        others -= {row for row in others if row.method == VINA and row.pathway not in MAIN_PATHWAYS}  # an ablation
+        ordered = sorted(others, key=lambda row: (row in paper, row.label))
+        return list(dict.fromkeys([*BASELINES, *ordered, *MODELS, *later, ResultRow(TRUTH)]))
 
 
 def read_results(store: Store, run_id: str | None = None) -> Results:
-    """Of the newest run that measured something, or of one by its id; all seeds of its settings together."""
-    found = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
-    trainings = trainings_of(store, found[1], found[0]) if found else {}
+    """Read the newest run that measured something, or one by its id; all seeds of its settings together."""
+    run = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
+    trainings = trainings_of(store, run[1], run[0]) if run else {}
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(f"""
+        measured = catalogue.query(f"""
             WITH chosen AS (SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
                             FROM metrics GROUP BY benchmark)
             SELECT m.*, m.model_id = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training
             FROM metrics m JOIN chosen USING (benchmark, split) ORDER BY m.model_id""").to_pylist()
-    mine = [
-        row
-        for row in rows
-        if row["needs_no_training"] or row["method"].startswith(trainings.get(row["model_id"], "\0"))
+    metrics = [
+        metric
+        for metric in measured
+        if metric["needs_no_training"] or metric["method"] == trainings.get(metric["model_id"])
     ]
-    _tell_apart(mine)
-    ours: dict[Key, list[float]] = {}
-    intervals: dict[Key, tuple[float, float]] = {}
-    for row in mine:
-        if (row["protocol"], row["metric"]) in COLUMNS:
-            key = row["protocol"], row["metric"], row["method"]
-            ours.setdefault(key, []).append(row["value"])
-            intervals[key] = row["low"], row["high"]
+    shared = _methods_of_several_models(metrics)
+    columns = {column for titles in result_columns().values() for column in titles}
+    ours: dict[ResultKey, list[float]] = {}
+    intervals: dict[ResultKey, tuple[float, float]] = {}
+    for metric in metrics:
+        if (metric["protocol"], metric["metric"]) in columns:
+            model_id = metric["model_id"] if metric["method"] in shared else ""
+            key = metric["protocol"], metric["metric"], ResultRow(metric["method"], metric["pathway"], model_id)
+            ours.setdefault(key, []).append(metric["value"])
+            intervals[key] = metric["low"], metric["high"]
     return Results(
-        found[0] if found else None,
+        run[0] if run else None,
         ours,
         intervals,
-        _beside(mine, PAPER_NUMBERS),
-        _beside(mine, LATER_NUMBERS),
-        [*_missing(store, mine, found), *_partial(mine)],
+        _beside(metrics, {each.name: each.paper for each in BENCHMARKS}),
+        _beside(metrics, {each.name: each.later for each in BENCHMARKS}),
+        [*_missing(store, metrics, run), *_partial(metrics)],
     )
 
 
-def _beside(rows: Sequence[dict[str, Any]], numbers: Sequence[Number]) -> dict[Key, float]:
+def _beside(
+    metrics: Sequence[dict[str, Any]], published: Mapping[str, Sequence[PublishedNumber]]
+) -> dict[ResultKey, float]:
     """Those of the splits that ours are of; where we have none, of test videos."""
-    splits = {row["benchmark"]: row["split"] for row in rows}
+    splits = {metric["benchmark"]: metric["split"] for metric in metrics}
     return {
-        (protocol, metric, method): value
-        for benchmark, protocol, metric, split, method, value in numbers
-        if splits.get(benchmark, "test").startswith(split)
+        (number.protocol, number.metric, ResultRow(number.method, number.pathway.value)): number.value
+        for benchmark, numbers in published.items()
+        for number in numbers
+        if splits.get(benchmark, TEST).startswith(number.split)
     }
 
 
-def _tell_apart(rows: Sequence[dict[str, Any]]) -> None:
-    """Of a baseline that was measured with several models, or with several files of texts, each has its own name."""
+def _methods_of_several_models(metrics: Sequence[dict[str, Any]]) -> set[str]:
+    """Baselines that were measured with several models, or with several files of texts."""
     models: dict[str, set[str]] = {}
-    for row in rows:
-        if row["needs_no_training"]:
-            models.setdefault(row["method"], set()).add(row["model_id"])
-    for row in rows:
-        if len(models.get(row["method"], ())) > 1:
-            row["method"] += f" ({row['model_id']})"
+    for metric in metrics:
+        if metric["needs_no_training"]:
+            models.setdefault(metric["method"], set()).add(metric["model_id"])
+    return {method for method, model_ids in models.items() if len(model_ids) > 1}
 
 
 def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
@@ -153,7 +174,7 @@ def _runs(store: Store, which: str) -> list[tuple[str, TrainingSettings]]:
 
 
 def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
-    """The trainings of these settings, of all seeds that were measured, and the method that each is.
+    """The models of these settings, of all seeds that were measured, and the method that each is.
 
     A training is named by its data, too: that of a run is the one it had, whatever has been imported since.
     """
@@ -163,17 +184,16 @@ def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = 
     names: dict[str, str] = {}
     for seed in sorted({*seeds, settings.seed}):
         for positions in (False, True):
-            own = settings.changed(seed=seed, tan_text_positions=positions)
-            tan, student = name_trainings(own, corpus)
-            names[tan] = "tan-pe-lc" if positions else "tan-lc"
+            tan, student = name_trainings(settings.changed(seed=seed, tan_text_positions=positions), corpus)
+            names[tan] = TAN_PE_LC if positions else TAN_LC
             if positions == settings.tan_text_positions:
-                names[student] = "vina"
+                names[student] = VINA
     recorded = _recorded(store, run_id) if run_id else None
     if recorded and recorded["model_id"] not in names:
         for name in name_trainings(settings, corpus):
             del names[name]
-        tan = "tan-pe-lc" if settings.tan_text_positions else "tan-lc"
-        names |= {recorded["tan"]: tan, recorded["model_id"]: "vina"}
+        tan = TAN_PE_LC if settings.tan_text_positions else TAN_LC
+        names |= {recorded["tan"]: tan, recorded["model_id"]: VINA}
     return names
 
 
@@ -185,7 +205,9 @@ def _recorded(store: Store, run_id: str) -> dict[str, Any] | None:
         return None
 
 
-def _missing(store: Store, rows: Sequence[dict[str, Any]], run: tuple[str, TrainingSettings] | None) -> Iterator[str]:
+def _missing(
+    store: Store, metrics: Sequence[dict[str, Any]], run: tuple[str, TrainingSettings] | None
+) -> Iterator[str]:
     """What the table lacks, and what to do about it."""
     with Catalogue(store) as catalogue:
         annotated = catalogue.query(
@@ -193,41 +215,42 @@ def _missing(store: Store, rows: Sequence[dict[str, Any]], run: tuple[str, Train
         )
     videos = dict(zip(annotated["benchmark"].to_pylist(), annotated["videos"].to_pylist(), strict=True))
     for benchmark in BENCHMARKS:
-        if benchmark not in videos:
-            yield f"{benchmark}: no annotations are imported: `vina import {SOURCES[benchmark]} PATH`"
-        elif not any(row["benchmark"] == benchmark for row in rows):
-            count = f"{videos[benchmark]:,} annotated videos"
-            yield f"{benchmark}: nothing is measured on its {count}: they need features, and the stage `evaluation`"
-    known = {row["method"] for row in rows}
-    for model in sorted({row["model_id"] for row in rows if row["method"].startswith(SENTENCES)}):
+        name = benchmark.name
+        if name not in videos:
+            yield f"{name}: no annotations are imported: `vina import {benchmark.source} PATH`"
+        elif not any(metric["benchmark"] == name for metric in metrics):
+            count = f"{videos[name]:,} annotated videos"
+            yield f"{name}: nothing is measured on its {count}: they need features, and the stage `evaluation`"
+    for model in sorted({metric["model_id"] for metric in metrics if metric["method"] == SENTENCES}):
         if not model.startswith(MPNET.rpartition("/")[2]):
             yield f"{SENTENCES}: by {model}, which takes MPNet's place: not the paper's number"
     if run is None:
         yield "no run has measured a model yet: `vina run`, or `vina ablate main`"
-    for method in MODELS[:3]:
-        if run and method not in known:
+    methods = {metric["method"] for metric in metrics}
+    for method in (TAN_LC, TAN_PE_LC, VINA):
+        if run and method not in methods:
             same = f"--seeds {run[1].seed} --set selection={run[1].selection}"
             yield f"{method}: not trained as in run {run[0]}: `vina ablate main {same}` and its other settings"
-    if MILNCE not in known:
+    if MILNCE not in methods:
         yield (
             f"{MILNCE}: there are no features in its joint space, or no texts: "
             "`vina run --stages features --joint --weights s3d_howto100m.pth` makes both"
         )
-    if CLIP not in known:
+    if CLIP not in methods:
         yield (
             f"{CLIP}, InternVideo, ...: import features and texts under one name: "
             "`vina import features DIR --backbone clip-vit-b-32`, `vina import texts clip-vit-b-32.parquet`"
         )
 
 
-def _partial(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _partial(metrics: Sequence[dict[str, Any]]) -> list[str]:
     """Which numbers are of a part of the videos, and on which splits all were measured."""
     lines = []
-    for benchmark in dict.fromkeys(row["benchmark"] for row in rows):
-        own = [row for row in rows if row["benchmark"] == benchmark]
-        sizes = sorted({(row["num_videos"], row["num_missing"]) for row in own})
-        said = ", ".join(
+    for benchmark in dict.fromkeys(metric["benchmark"] for metric in metrics):
+        numbers = [metric for metric in metrics if metric["benchmark"] == benchmark]
+        sizes = sorted({(metric["num_videos"], metric["num_missing"]) for metric in numbers})
+        counts = ", ".join(
             f"{count:,} videos" + (f" ({lost:,} have no features)" if lost else "") for count, lost in sizes
         )
-        lines.append(f"{benchmark}: measured on {own[0]['split']}, {said}")
+        lines.append(f"{benchmark}: measured on {numbers[0]['split']}, {counts}")
     return lines

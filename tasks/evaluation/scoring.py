@@ -1,31 +1,15 @@
-"""Predictions of any model held against a benchmark's annotations, by one of the protocols."""
+"""Predictions of any model held against a benchmark's annotations, by one of its protocols."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tasks.evaluation.protocols import (
-    ALL,
-    CROSSTASK,
-    CROSSTASK_ARTICLES,
-    CROSSTASK_ORDERED,
-    HTM_ALIGN,
-    HTSTEP_MAP,
-    HTSTEP_R1,
-    TEST_SETS,
-    Protocol,
-)
+from tasks.evaluation.benchmarks.benchmark import ALL, Protocol, Role
 from tasks.evaluation.truth import Truth
-from vina_model.metrics.bootstrap import Estimate, Values, estimate
-from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Points
-from vina_model.metrics.crosstask import LEFT_OUT, StepLocalization, draw_test_sets
-from vina_model.metrics.crosstask_articles import ArticleRecall
-from vina_model.metrics.htm_align import NarrationAlignment
-from vina_model.metrics.htstep_map import ArticleMap, without_repetitions
-from vina_model.metrics.htstep_r1 import StepRecall
+from vina_model.metrics.bootstrap import Estimate, estimate
+from vina_model.metrics.columns import Bools, Floats, Ints, Points, ScoredSegments
 
 EXAMPLES = 3
 
@@ -39,19 +23,20 @@ class Predictions:
     times: tuple[Floats, ...]
     scores: Floats
     names: list[str] = field(default_factory=list)
-    """Of videos that the truth does not have, some examples."""
+    """Some examples of videos that the truth does not have."""
 
     @classmethod
     def of(cls, rows: pa.Table, protocol: Protocol, truth: Truth) -> "Predictions":
         """Rows of a checked file (`prediction_files`), or of the table `predictions` under the same names."""
-        names = rows[protocol.video]
-        known = truth.videos
-        if protocol.task is not None:
-            names = pc.binary_join_element_wise(rows[protocol.task], names, "/")
-            known = [f"{task.partition('/')[2]}/{video}" for task, video in zip(truth.tasks, known, strict=True)]
-        videos = pc.fill_null(pc.index_in(names, pa.array(known, pa.string())), -1).to_numpy().astype(np.int64)
+        names, true_names = rows[protocol.video], truth.videos
+        if (article := protocol.column(Role.ARTICLE)) is not None:
+            names = pc.binary_join_element_wise(rows[article], names, "/")
+            pairs = zip(truth.tasks, truth.videos, strict=True)
+            true_names = [f"{task.partition('/')[2]}/{video}" for task, video in pairs]
+        videos = pc.fill_null(pc.index_in(names, pa.array(true_names, pa.string())), -1).to_numpy().astype(np.int64)
         unknown = names.filter(pa.array(videos < 0)).unique()
-        scores = np.zeros(len(rows)) if protocol.score is None else rows[protocol.score].to_numpy()
+        score = protocol.column(Role.SCORE)
+        scores = np.zeros(len(rows)) if score is None else rows[score].to_numpy()
         times = tuple(rows[name].to_numpy() for name in protocol.times)
         return cls(videos, rows[protocol.label].to_numpy(), times, scores, unknown.slice(0, EXAMPLES).to_pylist())
 
@@ -59,12 +44,34 @@ class Predictions:
         """Some of them, as moments."""
         return Points(self.videos[chosen], self.labels[chosen], self.times[0][chosen])
 
-    def detections(self, chosen: Bools) -> Detections:
+    def segments(self, chosen: Bools) -> ScoredSegments:
         """Some of them, as segments."""
         starts, ends = self.times
-        return Detections(
+        return ScoredSegments(
             self.videos[chosen], self.labels[chosen], starts[chosen], ends[chosen], self.scores[chosen]
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Predictions beside the annotations that they are held against: what a protocol's `measure` is given."""
+
+    truth: Truth
+    predictions: Predictions
+    proper: Bools
+    """Predictions about a text that their video has; the others do not count."""
+    test_sets: Bools
+    """Test sets x videos; one of all videos where none are drawn."""
+    notes: list[str]
+    """For people: what had no part in the numbers."""
+
+    def points(self) -> Points:
+        """The predictions that count, as moments."""
+        return self.predictions.points(self.proper)
+
+    def segments(self) -> ScoredSegments:
+        """The predictions that count, as segments."""
+        return self.predictions.segments(self.proper)
 
 
 @dataclass(frozen=True)
@@ -81,121 +88,98 @@ class Scored:
     def lines(self) -> list[str]:
         """For people."""
         width = max(len(name) for name in self.metrics)
-        named = f"{self.protocol.name}, version {self.protocol.version}"
+        title = f"{self.protocol.name}, version {self.protocol.version}"
         return [
-            f"{named}: {self.num_predictions:,} predictions on {self.num_videos:,} videos (split {self.split})",
-            *(f"  {name:{width}}  {_said(found)}" for name, found in self.metrics.items()),
+            f"{title}: {self.num_predictions:,} predictions on {self.num_videos:,} videos (split {self.split})",
+            *(f"  {name:{width}}  {_in_words(number)}" for name, number in self.metrics.items()),
             *(f"  note: {note}" for note in self.notes),
         ]
 
 
-def _said(found: Estimate) -> str:
-    if np.isnan(found.value):
+def _in_words(number: Estimate) -> str:
+    if np.isnan(number.value):
         return "nothing to measure"
-    return f"{found.value:6.2f} %   (95 % interval {found.low:.2f} to {found.high:.2f})"
+    return f"{number.value:6.2f} %   (95 % interval {number.low:.2f} to {number.high:.2f})"
 
 
-def score(protocol: Protocol, truth: Truth, found: Predictions, draws: int = TEST_SETS, seed: int = 0) -> Scored:
-    """Measure. `draws` and `seed` are those of CrossTask's test sets."""
+def score(
+    protocol: Protocol, truth: Truth, predictions: Predictions, draws: int | None = None, seed: int = 0
+) -> Scored:
+    """Measure. `draws` and `seed` are those of the test sets, where a benchmark draws them."""
     tests = np.ones((1, truth.num_videos), np.bool_)
-    if truth.benchmark == "crosstask" and truth.split != ALL:
-        tests = draw_test_sets(truth.tasks_V, ~truth.is_validation_V, draws, seed)
-    known = found.videos >= 0
-    proper = known & _is_asked_for(truth, found)
-    notes = [*_unknown(found, known, proper, truth), *_missing(protocol, truth, found, tests), *_late(truth, found)]
-    values: Callable[[Floats], Values]
-    if protocol is HTSTEP_R1:
-        values = StepRecall(truth.segments, found.points(proper), truth.num_videos)
-    elif protocol is HTSTEP_MAP:
-        occurring = np.unique(truth.segments.take(without_repetitions(truth.segments)).labels)
-        counted = proper & np.isin(found.labels, occurring)
-        if rare := int((proper & ~counted).sum()):
-            notes.append(f"{rare:,} predictions have a label that is nowhere annotated in this split: not counted")
-        values = ArticleMap(truth.segments, found.detections(counted), truth.activities_V)
-    elif protocol is HTM_ALIGN:
-        values = _narrations(truth, found, proper)
-    elif protocol in (CROSSTASK, CROSSTASK_ORDERED):
-        values = StepLocalization(truth.segments, found.points(proper), truth.tasks_V, tests)
-        sizes = np.bincount(truth.tasks_V[~truth.is_validation_V])
-        if small := int(((sizes > 0) & (sizes <= LEFT_OUT)).sum()) if truth.split != ALL else 0:
-            notes.append(f"{small} tasks have no more than {LEFT_OUT} videos: they are tested on all of them")
-    else:
-        assert protocol is CROSSTASK_ARTICLES
-        values = ArticleRecall(truth.segments, found.detections(proper), truth.num_videos)
-    num_videos, num_predictions = round(tests.sum(1).mean()), len(found.labels)
-    return Scored(protocol, truth.split, num_videos, num_predictions, estimate(values, truth.num_videos), notes)
+    if (drawn := truth.benchmark.test_sets) and truth.split != ALL:
+        tests = drawn.draw(truth, drawn.count if draws is None else draws, seed)
+    in_truth = predictions.videos >= 0
+    proper = in_truth & _is_asked_for(truth, predictions)
+    notes = [
+        *_unknown(predictions, in_truth, proper, truth),
+        *_missing(protocol, truth, predictions, tests),
+        *_late(truth, predictions),
+    ]
+    metric = protocol.measure(Comparison(truth, predictions, proper, tests, notes))
+    num_videos, num_predictions = round(tests.sum(1).mean()), len(predictions.labels)
+    return Scored(protocol, truth.split, num_videos, num_predictions, estimate(metric, truth.num_videos), notes)
 
 
-def _narrations(truth: Truth, found: Predictions, proper: Bools) -> NarrationAlignment:
-    """Each narration with its score; one that has none has the lowest."""
-    keys, asked = _keys(found.videos[proper], found.labels[proper]), _keys(truth.asked.videos, truth.asked.labels)
-    scores = np.full(len(asked), -np.inf)
-    order = np.argsort(keys)
-    if len(order):
-        places = order[np.searchsorted(keys[order], asked).clip(max=len(order) - 1)]
-        scores = np.where(keys[places] == asked, found.scores[proper][places], -np.inf)
-    return NarrationAlignment(
-        truth.segments, found.points(proper), truth.asked.videos, truth.alignable, scores, truth.num_videos
-    )  # fmt: skip
-
-
-def _keys(videos: Ints, labels: Ints) -> Ints:
-    """One number for both; labels are below 2^32."""
+def joint_keys(videos: Ints, labels: Ints) -> Ints:
+    """One number for a video and a label; labels are below 2^32."""
     return videos << 32 | labels
 
 
-def _is_asked_for(truth: Truth, found: Predictions) -> Bools:
+def _is_asked_for(truth: Truth, predictions: Predictions) -> Bools:
     """Which predictions are about a text of their video: a step of its own article, or one of its narrations."""
-    if truth.benchmark == "htm-align":
-        allowed = _keys(truth.asked.videos, truth.asked.labels)
+    if truth.benchmark.has_narrations:
+        allowed = joint_keys(truth.asked.videos, truth.asked.labels)
     else:
         pairs = [(number, label) for number, task in enumerate(truth.tasks) for label in truth.articles.get(task, [])]
         videos, labels = np.array(pairs, np.int64).reshape(-1, 2).T
-        allowed = np.union1d(_keys(videos, labels), _keys(truth.segments.videos, truth.segments.labels))
-    return np.isin(_keys(found.videos, found.labels), allowed)
+        allowed = np.union1d(joint_keys(videos, labels), joint_keys(truth.segments.videos, truth.segments.labels))
+    return np.isin(joint_keys(predictions.videos, predictions.labels), allowed)
 
 
-def _unknown(found: Predictions, known: Bools, proper: Bools, truth: Truth) -> list[str]:
+def _unknown(predictions: Predictions, in_truth: Bools, proper: Bools, truth: Truth) -> list[str]:
     """Predictions that have no part in the numbers."""
     notes = []
-    if count := int((~known).sum()):
-        examples = ", ".join(found.names)
+    if count := int((~in_truth).sum()):
+        examples = ", ".join(predictions.names)
         notes.append(
             f"{count:,} predictions are for videos that are not annotated in this split, e.g. {examples}: not counted"
         )
-    if count := int((known & ~proper).sum()):
-        row = int(np.flatnonzero(known & ~proper)[0])
-        example = f"{found.labels[row]} of {truth.videos[found.videos[row]]}"
-        what = "narration that their video" if truth.benchmark == "htm-align" else "step that their video's article"
+    if count := int((in_truth & ~proper).sum()):
+        row = int(np.flatnonzero(in_truth & ~proper)[0])
+        example = f"{predictions.labels[row]} of {truth.videos[predictions.videos[row]]}"
+        what = "narration that their video" if truth.benchmark.has_narrations else "step that their video's article"
         notes.append(f"{count:,} predictions are of a {what} does not have, e.g. {example}: not counted")
     return notes
 
 
-def _missing(protocol: Protocol, truth: Truth, found: Predictions, tests: Bools) -> list[str]:
+def _missing(protocol: Protocol, truth: Truth, predictions: Predictions, tests: Bools) -> list[str]:
     """Videos and labels that have no prediction, among those that are tested."""
-    own = truth.asked if protocol is HTM_ALIGN else truth.segments
-    own = own.take(np.any(tests, axis=0, keepdims=True)[0, own.videos])
-    annotated, notes = np.unique(own.videos), []
-    missing = np.setdiff1d(annotated, found.videos)
+    is_narration = truth.benchmark.has_narrations
+    tested = truth.asked if is_narration else truth.segments
+    tested = tested.take(np.any(tests, axis=0, keepdims=True)[0, tested.videos])
+    annotated, notes = np.unique(tested.videos), []
+    missing = np.setdiff1d(annotated, predictions.videos)
     if len(missing):
         examples = ", ".join(truth.videos[number] for number in missing[:EXAMPLES])
         notes.append(f"{len(missing):,} of {len(annotated):,} videos have no prediction, e.g. {examples}: missed")
-    asked = np.unique(_keys(own.videos, own.labels))
-    left = np.setdiff1d(asked, _keys(found.videos, found.labels))
+    asked = np.unique(joint_keys(tested.videos, tested.labels))
+    left = np.setdiff1d(asked, joint_keys(predictions.videos, predictions.labels))
     if len(left):
         video, label = divmod(int(left[0]), 1 << 32)
-        what = "narration" if protocol is HTM_ALIGN else protocol.label
-        so = "" if protocol is HTSTEP_MAP else ": missed"  # there, another step's detection may have found it
+        what = "narration" if is_narration else protocol.label
+        verdict = ": missed" if protocol.needs_own_label else ""  # else another step's detection may have found it
         notes.append(
             f"{len(left):,} of {len(asked):,} annotated {what}s have no prediction in their video, "
-            f"e.g. {what} {label} of {truth.videos[video]}{so}"
+            f"e.g. {what} {label} of {truth.videos[video]}{verdict}"
         )
     return notes
 
 
-def _late(truth: Truth, found: Predictions) -> list[str]:
-    late = (found.videos >= 0) & (found.times[-1] > np.ceil(truth.durations_V[found.videos]) + 1)
+def _late(truth: Truth, predictions: Predictions) -> list[str]:
+    videos = predictions.videos
+    late = (videos >= 0) & (predictions.times[-1] > np.ceil(truth.durations_V[videos]) + 1)
     if not late.any():
         return []
-    example = truth.videos[int(found.videos[late][0])]
+    example = truth.videos[int(videos[late][0])]
     return [f"{late.sum():,} predictions lie past the end of their video, e.g. in {example}: taken as they are"]

@@ -16,10 +16,12 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from tasks.evaluation import presence
+from tasks.evaluation.benchmarks.benchmark import Benchmark
+from tasks.evaluation.benchmarks.registry import BENCHMARKS
+from tasks.evaluation.families import TAN, VINA, Pathway
 from tasks.evaluation.methods import Method, oracle, rules, trained
-from tasks.evaluation.predicting import PROTOCOLS_OF, as_in_files, predict
-from tasks.evaluation.protocols import ALL, TEST
-from tasks.evaluation.questions import BENCHMARKS, NARRATIONS, Question, question_of
+from tasks.evaluation.predicting import as_in_files, predict
+from tasks.evaluation.queries import BenchmarkQueries, read_queries
 from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.text_methods import sentences_by_asr_times, zero_shot
 from tasks.evaluation.truth import Truth, read_truth, splits_of
@@ -52,7 +54,7 @@ def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
     measured = len({shard.path for shard in store.table("metrics").snapshot().shards} - before)
     if not measured:
         return "nothing has changed since all was measured"
-    return f"{measured} measurements on {', '.join(benchmarks)}: `vina results` shows them"
+    return f"{measured} measurements on {', '.join(each.name for each in benchmarks)}: `vina results` shows them"
 
 
 def measure(job: Job, part: Part) -> None:
@@ -60,14 +62,14 @@ def measure(job: Job, part: Part) -> None:
     evaluation = Evaluation(Store(job.store), job.run_id, job.force)
     methods = list(chain(untrained_methods(job), trained_methods(job)))
     for number, method in enumerate(methods):
-        say(LOG, number / len(methods), f"measuring {method.name}")
+        say(LOG, number / len(methods), f"measuring {method.family}")
         evaluation.measure(method)
-        if method.name == "vina":
+        if method.family == VINA:
             evaluation.calibrate(method, job.settings_of(TrainingSettings))
 
 
 def dependencies(job: Job) -> Dependencies:
-    """What the metrics are made of."""
+    """Return what the metrics depend on."""
     store, dependencies = job.open_store(), training_dependencies(job)
     trained = store.table("completions").snapshot()
     for stage in ("burn-in", "rounds"):
@@ -75,8 +77,8 @@ def dependencies(job: Job) -> Dependencies:
         dependencies.inputs[stage] = done.path if done else ""
     backbones = {shard.constants["backbone"] for shard in store.table("features").snapshot().shards}
     texts = store.table("sentence_embeddings").snapshot().shards
-    own = [shard.path for shard in texts if str(shard.constants["encoder"]).partition("@")[0] in backbones]
-    dependencies.inputs["texts in the space of features"] = fingerprint_of({"shards": own}, {}, "")
+    paths = [shard.path for shard in texts if str(shard.constants["encoder"]).partition("@")[0] in backbones]
+    dependencies.inputs["texts in the space of features"] = fingerprint_of({"shards": paths}, {}, "")
     settings = dependencies.settings | {"encoder": job.settings_of(PairingSettings).encoder}
     return replace(
         dependencies, settings=settings, inputs=dependencies.inputs | versions(store, "articles", "features")
@@ -87,7 +89,7 @@ MEASUREMENT = PartKind("evaluation", measure, is_whole=True)
 EVALUATION = Stage(
     "evaluation", evaluate, dependencies, CODE_VERSION, parts=(MEASUREMENT,),
     artifacts={
-        "metrics": """SELECT benchmark, protocol, split, method, metric, round(ours, 1) AS ours, paper
+        "metrics": """SELECT benchmark, protocol, split, method, pathway, metric, round(ours, 1) AS ours, paper
             FROM metrics_beside_paper LIMIT 500"""
     },
 )  # fmt: skip
@@ -105,7 +107,7 @@ def untrained_methods(job: Job) -> Iterator[Method]:
     yield from zero_shot(store)
     if settings.tan != "train":
         published = published_teacher(Path(settings.tan), checked_device(settings.device))
-        yield replace(trained(published.name, "tan", published, corpus, settings), seed=None)
+        yield replace(trained(published.name, TAN, published, corpus, settings), seed=None)
 
 
 def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
@@ -117,122 +119,135 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
         except NothingToTrain:
             return
         corpus = work.corpus
-        for model_id, name, model in work.trained():
-            if name != "vina" or settings is chosen:
-                yield trained(model_id, name, model, work.corpus, settings)
+        for model_id, family, model in work.trained():
+            if family != VINA or settings is chosen:
+                yield trained(model_id, family, model, work.corpus, settings)
 
 
 class Evaluation:
-    """The benchmarks of a store: what they ask, and what they know."""
+    """The benchmarks of a store: what they ask, and what is annotated."""
 
     def __init__(self, store: Store, run_id: str, force: bool = False) -> None:
         self.store, self.run_id, self.force = store, run_id, force
         self.benchmarks = [benchmark for benchmark in BENCHMARKS if splits_of(store, benchmark)]
         self._truths = cache(self._read_truths)
-        self._questions: dict[tuple[str, str, str], Question] = {}
+        self._queries: dict[tuple[str, str, str], BenchmarkQueries] = {}
 
-    def measure(self, method: Method, only: Collection[str] = BENCHMARKS) -> int:
+    def measure(self, method: Method, only: Collection[Benchmark] | None = None) -> int:
         """A method on all of them, or only on some; returns on how many it was not measured before, and is now."""
-        able = [name for name in self.benchmarks if name in only and (name != NARRATIONS or method.knows_narrations)]
+        able = [
+            benchmark
+            for benchmark in self.benchmarks
+            if (only is None or benchmark in only) and (method.takes_narrations or not benchmark.has_narrations)
+        ]
         return sum(self._measure(method, benchmark) for benchmark in able)
 
-    def _measure(self, method: Method, benchmark: str) -> bool:
-        table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark}
+    def _measure(self, method: Method, benchmark: Benchmark) -> bool:
+        table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
         version = self._version(benchmark)
         fingerprint = self._fingerprint(method, version)
-        if table.has(partition, method.name, fingerprint) and not self.force:
+        if table.has(partition, method.family, fingerprint) and not self.force:
             return False
-        question = self._question(method.corpus, benchmark, version)
-        if not question.pairs:
+        queries = self._read_queries(method.corpus, benchmark, version)
+        if not queries.pairs:
             return False
-        LOG.info("%s: %d videos of %s", method.name, len({video for video, _ in question.pairs}), benchmark)
+        LOG.info("%s: %d videos of %s", method.family, len({video for video, _ in queries.pairs}), benchmark.name)
         rows: list[dict[str, Any]] = []
-        for (protocol, way), found in predict(method, question).items():
-            place = {"model_id": method.model_id, "protocol": protocol.name, "method": method.name + way}
+        for (protocol, pathway), predictions in predict(method, queries).items():
+            variant = {"model_id": method.model_id, "protocol": protocol.name}
+            variant |= {"method": method.family, "pathway": pathway.value}
             self.store.table("predictions").commit(
-                found, place, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
+                predictions, variant, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
             for truth in self._truths(benchmark, version):
-                known = truth.only(method.corpus.num_seconds)
-                if known.num_videos:
-                    scored = score(protocol, known, Predictions.of(as_in_files(found, protocol), protocol, known))
-                    rows += _metrics(scored, truth.num_videos - known.num_videos, method, way)
+                visible = truth.only(method.corpus.num_seconds)
+                if visible.num_videos:
+                    answers = Predictions.of(as_in_files(predictions, protocol), protocol, visible)
+                    num_missing = truth.num_videos - visible.num_videos
+                    rows += _metrics(score(protocol, visible, answers), num_missing, method, pathway)
         if rows:
-            found = pa.Table.from_pylist(rows, schema=table.schema.files)
-            table.commit(found, partition, method.name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)
+            numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
+            name = method.family
+            table.commit(numbers, partition, name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)
         return bool(rows)
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
         """A student's answer to whether a step is shown at all; then the model's file is complete."""
-        table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": presence.BENCHMARK}
-        version = self._version(presence.BENCHMARK)
+        benchmark = presence.BENCHMARK
+        table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
+        version = self._version(benchmark)
         fingerprint = fingerprint_of(
             {"presence": presence.VERSION}, {"method": self._fingerprint(method, version)}, CODE_VERSION
         )
-        name = f"{method.name}, presence"
+        name = "presence"
         if table.has(partition, name, fingerprint) and is_calibrated(self.store, method.model_id) and not self.force:
             return
-        found = {}
-        if presence.BENCHMARK in self.benchmarks:
-            found = presence.calibrate(self.store, method, self._question(method.corpus, presence.BENCHMARK, version))
+        calibrated = {}
+        if benchmark in self.benchmarks:
+            queries = self._read_queries(method.corpus, benchmark, version)
+            calibrated = presence.calibrate(self.store, method, queries)
         missing = {
             truth.split: truth.num_videos - truth.only(method.corpus.num_seconds).num_videos
-            for truth in (self._truths(presence.BENCHMARK, version) if found else ())
+            for truth in (self._truths(benchmark, version) if calibrated else ())
         }
         rows: list[dict[str, Any]] = []
-        for way, (_, judged) in found.items():
-            place = {"model_id": method.model_id, "method": method.name + way}
-            told = {"fingerprint": fingerprint, "run_id": self.run_id, "force": self.force}
-            self.store.table("presences").commit(judged, place, "all", **told)
-            rows += presence.measured(judged, method.name + way, method.seed, missing)
-        weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
+        for pathway, (_, judged) in calibrated.items():
+            variant = {"model_id": method.model_id, "method": method.family, "pathway": pathway.value}
+            self.store.table("presences").commit(
+                judged, variant, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
+            )
+            rows += presence.measured(judged, method, pathway, missing)
+        weights = {presence.CALIBRATED[pathway]: fitted for pathway, (fitted, _) in calibrated.items()}
         tan = next(iter(name_trainings(settings, method.corpus)))
         write_model(self.store, self.run_id, method.model_id, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)
             table.commit(numbers, partition, name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)
 
-    def _version(self, benchmark: str) -> str:
-        """Changes with what the benchmark asks and knows."""
-        annotations = self.store.table("annotations").snapshot().where(benchmark=benchmark)
-        steps = self.store.table("steps").snapshot().where(source=benchmark)
+    def _version(self, benchmark: Benchmark) -> str:
+        """Changes with what the benchmark asks, and with its annotations."""
+        annotations = self.store.table("annotations").snapshot().where(benchmark=benchmark.name)
+        steps = self.store.table("steps").snapshot().where(source=benchmark.name)
         whole = {name: self.store.table(name).snapshot() for name in ("videos", "articles")}
         inputs = {"annotations": annotations, "steps": steps, **whole}
-        asked = {protocol.name: protocol.version for protocol in PROTOCOLS_OF[benchmark]}
-        return fingerprint_of(asked, {name: found.content_version for name, found in inputs.items()}, CODE_VERSION)
+        asked = {protocol.name: protocol.version for protocol in benchmark.protocols}
+        return fingerprint_of(
+            asked, {name: snapshot.content_version for name, snapshot in inputs.items()}, CODE_VERSION
+        )
 
     def _fingerprint(self, method: Method, version: str) -> str:
         """Changes with what the benchmark asks, and with what the method would answer."""
-        seen = self.store.table("features").snapshot().where(backbone=method.corpus.backbone).content_version
+        features = self.store.table("features").snapshot().where(backbone=method.corpus.backbone).content_version
         read = {name: self.store.table(name).snapshot().content_version for name in method.reads}
-        what = {"method": method.name, "version": method.version}
-        return fingerprint_of(what, {"benchmark": version, "features": seen, **read}, CODE_VERSION)
+        what = {"method": method.family, "version": method.version}
+        return fingerprint_of(what, {"benchmark": version, "features": features, **read}, CODE_VERSION)
 
-    def _read_truths(self, benchmark: str, version: str) -> list[Truth]:
+    def _read_truths(self, benchmark: Benchmark, version: str) -> list[Truth]:
         """The annotations of each split."""
-        splits = [TEST, ALL] if benchmark == "crosstask" else splits_of(self.store, benchmark)
+        splits = benchmark.measured_splits(splits_of(self.store, benchmark))
         return [read_truth(self.store, benchmark, split) for split in splits]
 
-    def _question(self, corpus: Corpus, benchmark: str, version: str) -> Question:
-        key = corpus.backbone, benchmark, version
-        if key not in self._questions:
-            self._questions[key] = question_of(self.store, benchmark, corpus)
-        return self._questions[key]
+    def _read_queries(self, corpus: Corpus, benchmark: Benchmark, version: str) -> BenchmarkQueries:
+        key = corpus.backbone, benchmark.name, version
+        if key not in self._queries:
+            self._queries[key] = read_queries(self.store, benchmark, corpus)
+        return self._queries[key]
 
 
-def _metrics(scored: Scored, missing: int, method: Method, way: str) -> list[dict[str, Any]]:
+def _metrics(scored: Scored, num_missing: int, method: Method, pathway: Pathway) -> list[dict[str, Any]]:
     return [
         {
             "protocol": scored.protocol.name,
             "protocol_version": scored.protocol.version,
             "split": scored.split,
-            "method": method.name + way,
+            "method": method.family,
+            "pathway": pathway.value,
             "metric": metric,
-            **found._asdict(),
+            **number._asdict(),
             "num_videos": scored.num_videos,
-            "num_missing": missing,
+            "num_missing": num_missing,
             "seed": method.seed,
         }
-        for metric, found in scored.metrics.items()
-        if math.isfinite(found.value)  # there was something to measure
+        for metric, number in scored.metrics.items()
+        if math.isfinite(number.value)  # there was something to measure
     ]

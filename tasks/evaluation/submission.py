@@ -1,4 +1,4 @@
-"""The file that HT-Step's evaluation server takes: segments of every step, of videos whose annotations it keeps."""
+"""The file that a benchmark's evaluation server takes: predictions for videos whose annotations it keeps."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,61 +8,93 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from storage import Store
-from storage.catalogue import Catalogue
+from storage.catalogue import Catalogue, quoted
 from storage.objects import whole_file
-from tasks.evaluation.methods import WITH
+from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol
+from tasks.evaluation.families import VINA, Pathway, label_of
 from tasks.evaluation.predicting import as_in_files
-from tasks.evaluation.protocols import HTSTEP_MAP
 from tasks.evaluation.results import student_of
 
-PREFERRED = (f"vina{WITH}", "vina")
+Variant = tuple[str, str]
+"""A method and its pathway."""
+PREFERRED: tuple[Variant, ...] = ((VINA, Pathway.FUSED.value), (VINA, Pathway.DIRECT.value))
 
 
-class Submission(NamedTuple):
+class Exported(NamedTuple):
     """What was written: whose predictions, how many, on how many of the split's videos."""
 
     model_id: str
     method: str
+    pathway: str
     num_rows: int
     num_videos: int
     num_listed: int
 
 
-def export_htstep(store: Store, run: str, split: str, method: str | None, path: Path) -> Submission:
-    """Write a run's (or a training's) segments for a split; the file appears whole or not at all."""
-    model_id, chosen = _choose(store, student_of(store, run), run, method)
-    with Catalogue(store) as catalogue:
-        listed = catalogue.query(
-            "SELECT DISTINCT video_id, split FROM videos WHERE source = 'htstep' AND split IS NOT NULL"
-        )  # fmt: skip
-    splits = sorted(set(listed["split"].to_pylist()))
-    if split not in splits:
-        known = ", ".join(splits) or "none: `vina import htstep PATH` with its video_splits.json"
-        raise ValueError(f"HT-Step has no split {split!r} in the store; there are {known}")
-    videos = listed.filter(pc.equal(listed["split"], split))["video_id"]
-    snapshot = store.table("predictions").snapshot()
-    rows = snapshot.where(model_id=model_id, protocol=HTSTEP_MAP.name, method=chosen).read()
+def export_predictions(
+    store: Store,
+    benchmark: Benchmark,
+    run: str,
+    split: str,
+    path: Path,
+    method: str | None = None,
+    pathway: str | None = None,
+) -> Exported:
+    """Write a run's (or a model's) predictions for a split; the file appears whole or not at all."""
+    if benchmark.server is None:
+        raise ValueError(f"{benchmark.title} has no evaluation server: `vina score` measures on its annotations")
+    protocol = benchmark.protocol(benchmark.server.protocol)
+    model_id = student_of(store, run)
+    variants = _variants(store, benchmark, protocol, model_id, run)
+    chosen_method, chosen_pathway = _choose(variants, run, method, pathway)
+    videos = _listed_videos(store, benchmark, split)
+    snapshot = store.table("predictions").snapshot().where(model_id=model_id, protocol=protocol.name)
+    rows = snapshot.where(method=chosen_method, pathway=chosen_pathway).read()
     rows = rows.filter(pc.is_in(rows["video_id"], videos.combine_chunks()))
     if not len(rows):
         raise ValueError(
-            f"{model_id} ({chosen}) has no predictions for {split}: its videos need features, and HowTo100M's metadata "
-            "(or annotations) to know their activity; then run the stage `evaluation`"
+            f"{model_id} ({label_of(chosen_method, chosen_pathway)}) has no predictions for {split}: its videos need "
+            "features, and HowTo100M's metadata (or annotations) to know their activity; then run the stage "
+            "`evaluation`"
         )
-    _write(as_in_files(rows, HTSTEP_MAP), path)
-    return Submission(model_id, chosen, len(rows), pc.count_distinct(rows["video_id"]).as_py(), len(videos))
+    _write(as_in_files(rows, protocol), path)
+    num_videos = pc.count_distinct(rows["video_id"]).as_py()
+    return Exported(model_id, chosen_method, chosen_pathway, len(rows), num_videos, len(videos))
 
 
-def _choose(store: Store, model_id: str, run: str, method: str | None) -> tuple[str, str]:
-    shards = store.table("predictions").snapshot().where(protocol=HTSTEP_MAP.name).shards
-    known = sorted({(str(shard.constants["model_id"]), str(shard.constants["method"])) for shard in shards})
-    own = [name for place, name in known if place == model_id]
-    if not own:
-        listed = ", ".join(dict.fromkeys(place for place, _ in known)) or "none: run the stage `evaluation`"
-        raise ValueError(f"{run} has no predictions for HT-Step; those that have: {listed}")
-    chosen = method or next((name for name in PREFERRED if name in own), own[0])
-    if chosen not in own:
-        raise ValueError(f"{run} has no method {chosen!r}: choose --method {' or '.join(map(repr, own))}")
-    return model_id, chosen
+def _listed_videos(store: Store, benchmark: Benchmark, split: str) -> pa.ChunkedArray:
+    """The videos of a split, annotated or not."""
+    with Catalogue(store) as catalogue:
+        listed = catalogue.query(f"""SELECT DISTINCT video_id, split FROM videos
+            WHERE source = {quoted(benchmark.name)} AND split IS NOT NULL""")
+    splits = sorted(set(listed["split"].to_pylist()))
+    if split not in splits:
+        names = ", ".join(splits) or f"none: `vina import {benchmark.source} PATH` with the lists of its splits"
+        raise ValueError(f"{benchmark.title} has no split {split!r} in the store; there are {names}")
+    return listed.filter(pc.equal(listed["split"], split))["video_id"]
+
+
+def _variants(store: Store, benchmark: Benchmark, protocol: Protocol, model_id: str, run: str) -> list[Variant]:
+    """The methods and pathways that a model has predictions of."""
+    shards = store.table("predictions").snapshot().where(protocol=protocol.name).shards
+    constants = sorted((str(s.constants["model_id"]), s.constants["method"], s.constants["pathway"]) for s in shards)
+    variants = [(str(method), str(pathway)) for each_id, method, pathway in constants if each_id == model_id]
+    if not variants:
+        listed = ", ".join(dict.fromkeys(each_id for each_id, _, _ in constants)) or "none: run the stage `evaluation`"
+        raise ValueError(f"{run} has no predictions for {benchmark.title}; those that have: {listed}")
+    return variants
+
+
+def _choose(variants: list[Variant], run: str, method: str | None, pathway: str | None) -> Variant:
+    """One of the variants that fit what is asked for: the preferred, or the first."""
+    fitting = [variant for variant in variants if method in (None, variant[0]) and pathway in (None, variant[1])]
+    if not fitting:
+        asked = " ".join(
+            f"{name} {value!r}" for name, value in (("method", method), ("pathway", pathway)) if value is not None
+        )
+        listed = " or ".join(f"--method {each_method!r} --pathway {each!r}" for each_method, each in variants)
+        raise ValueError(f"{run} has no {asked}: choose {listed}")
+    return next((variant for variant in PREFERRED if variant in fitting), fitting[0])
 
 
 def _write(rows: pa.Table, path: Path) -> None:

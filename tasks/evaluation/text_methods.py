@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from storage.catalogue import Catalogue, quoted
+from storage.catalogue import Catalogue
 from storage.vectors import Floats, decode
+from tasks.evaluation.families import SENTENCES, Pathway
 from tasks.evaluation.methods import Answer, Method, asr_times
-from tasks.evaluation.questions import Question
-from tasks.evaluation.truth import HELD_BACK
+from tasks.evaluation.queries import BenchmarkQueries
 from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
@@ -26,11 +26,13 @@ from vina_model.alignment import by_way_of_narrations, mask_of
 LOG = logging.getLogger("vina.evaluation")
 BY_DOT_PRODUCT = "s3d-milnce-joint"
 """The joint space in which lengths mean something; elsewhere cosines are compared."""
-SENTENCES = "sentences by ASR times"
+_STEPS_AND_NARRATIONS = """
+    SELECT text FROM ({steps}) UNION ALL SELECT n.text FROM narrations n SEMI JOIN annotations a
+    ON a.video_id = n.video_id AND a.benchmark = {{benchmark}} AND a.split NOT IN ({{held_back}})"""
 
 
 def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: PairingSettings) -> Method | None:
-    """Each step at the times of the narrations that read like it, by the sentence model of the pairing."""
+    """Return the method that puts each step at the times of narrations similar to it, by the pairing's encoder."""
     if not store.table("narrations").snapshot().num_rows:
         return None
     try:
@@ -41,29 +43,30 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
     encoder = name_encoder(settings.encoder, folder)
     load = cache(partial(load_encoder, folder, settings.batch_size, settings.device))  # if there is anything to embed
 
-    def answer(question: Question) -> Iterator[Answer]:
-        if not question.has_narrations:
+    def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
+        if not queries.has_speech:
             return
-        texts = f"""SELECT headline AS text FROM steps WHERE source = {quoted(question.benchmark)}
-            UNION ALL SELECT n.text FROM narrations n SEMI JOIN annotations a
-            ON a.video_id = n.video_id AND a.benchmark = {quoted(question.benchmark)} AND a.split NOT IN {HELD_BACK}"""
+        texts = queries.benchmark.query(_STEPS_AND_NARRATIONS.format(steps=queries.benchmark.texts_sql))
         embed_texts(store, run_id, encoder, lambda new: load()(new), texts, settings.texts_per_shard)
         vectors = read_embeddings(store, encoder, texts)
-        for own, lengths, _ in question.batches():
-            videos = [video for video, _ in own]
-            said = [_stacked(vectors, question.corpus.narrations(video).texts) for video in videos]
-            steps = [_stacked(vectors, question.corpus.steps[article]) for _, article in own]
-            counts_B = torch.tensor([len(rows) for rows in said])
+        for pairs, lengths, _ in queries.batches():
+            videos = [video for video, _ in pairs]
+            narrations = [_stacked(vectors, queries.corpus.narrations(video).texts) for video in videos]
+            steps = [_stacked(vectors, queries.corpus.steps[article]) for _, article in pairs]
+            counts_B = torch.tensor([len(rows) for rows in narrations])
             num_narrations = max(int(counts_B.max()), 1)
-            sn_BSN = torch.zeros(len(own), max(len(rows) for rows in steps), num_narrations)
-            for row, (mine, theirs) in enumerate(zip(steps, said, strict=True)):
-                if len(theirs):
-                    sn_BSN[row, : len(mine), : len(theirs)] = mine @ theirs.T
-            said_BNT = asr_times(videos, question.corpus, num_narrations, max(lengths)).float()
-            found_BST = by_way_of_narrations(sn_BSN, said_BNT, mask_of(counts_B, num_narrations))
-            yield Answer.plain(own, found_BST, lengths, question)
+            sn_BSN = torch.zeros(len(pairs), max(len(rows) for rows in steps), num_narrations)
+            for row, (steps_SD, narrations_ND) in enumerate(zip(steps, narrations, strict=True)):
+                if len(narrations_ND):
+                    sn_BSN[row, : len(steps_SD), : len(narrations_ND)] = steps_SD @ narrations_ND.T
+            times_BNT = asr_times(videos, queries.corpus, num_narrations, max(lengths)).float()
+            scores_BST = by_way_of_narrations(sn_BSN, times_BNT, mask_of(counts_B, num_narrations))
+            yield Answer.plain(pairs, scores_BST, lengths, queries, pathway=Pathway.INDIRECT_BY_ASR)
 
-    return Method(encoder, SENTENCES, encoder, corpus, answer, reads=("narrations",), knows_narrations=False)
+    return Method(
+        encoder, SENTENCES, encoder, corpus, answer, reads=("narrations",), takes_narrations=False,
+        main_pathways=(Pathway.INDIRECT_BY_ASR,),
+    )  # fmt: skip
 
 
 def zero_shot(store: Store) -> Iterator[Method]:
@@ -74,8 +77,8 @@ def zero_shot(store: Store) -> Iterator[Method]:
         if backbone not in backbones:
             continue
         widths = [
-            store.table(table).snapshot().where(**place).vector_width()
-            for table, place in (("features", {"backbone": backbone}), ("sentence_embeddings", {"encoder": encoder}))
+            store.table("features").snapshot().where(backbone=backbone).vector_width(),
+            store.table("sentence_embeddings").snapshot().where(encoder=encoder).vector_width(),
         ]
         if widths[0] == widths[1]:
             yield _zero_shot(store, encoder, Corpus(store, backbone, "metadata"))
@@ -86,29 +89,26 @@ def zero_shot(store: Store) -> Iterator[Method]:
 def _zero_shot(store: Store, encoder: str, corpus: Corpus) -> Method:
     is_cosine = corpus.backbone != BY_DOT_PRODUCT
 
-    def answer(question: Question) -> Iterator[Answer]:
-        asked = "annotations WHERE benchmark" if question.is_about_narrations else "steps WHERE source"
-        column = "text" if question.is_about_narrations else "headline AS text"
-        vectors = read_embeddings(store, encoder, f"SELECT {column} FROM {asked} = {quoted(question.benchmark)}")
-        wanted = {text for _, article in question.pairs for text in question.corpus.steps[article]}
-        if lost := len(wanted - vectors.keys()):
-            LOG.warning(
-                "%s: %s of %s texts of %s have no vector: missed", encoder, lost, len(wanted), question.benchmark
-            )
+    def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
+        vectors = read_embeddings(store, encoder, queries.benchmark.query(queries.benchmark.texts_sql))
+        wanted = {text for _, article in queries.pairs for text in queries.corpus.steps[article]}
+        if num_missing := len(wanted - vectors.keys()):
+            count = f"{num_missing} of {len(wanted)} texts of {queries.benchmark.name}"
+            LOG.warning("%s: %s have no vector: missed", encoder, count)
         if not vectors:
             return
-        for own, lengths, counts in question.batches():
-            found_BST = torch.zeros(len(own), max(counts), max(lengths))
-            known_BS = torch.zeros(len(own), max(counts), dtype=torch.bool)
-            for row, (video, article) in enumerate(own):
-                texts = question.corpus.steps[article]
-                known_BS[row, : len(texts)] = torch.tensor([text in vectors for text in texts])
+        for pairs, lengths, counts in queries.batches():
+            scores_BST = torch.zeros(len(pairs), max(counts), max(lengths))
+            answered_BS = torch.zeros(len(pairs), max(counts), dtype=torch.bool)
+            for row, (video, article) in enumerate(pairs):
+                texts = queries.corpus.steps[article]
+                answered_BS[row, : len(texts)] = torch.tensor([text in vectors for text in texts])
                 texts_SD = _stacked(vectors, texts)
                 seconds_TD = torch.from_numpy(corpus.features(video).astype(np.float32))
                 if is_cosine:
                     texts_SD, seconds_TD = (torch.nn.functional.normalize(x, dim=1) for x in (texts_SD, seconds_TD))
-                found_BST[row, : counts[row], : lengths[row]] = texts_SD @ seconds_TD.T
-            yield Answer.plain(own, found_BST, lengths, question, known_BS)
+                scores_BST[row, : counts[row], : lengths[row]] = texts_SD @ seconds_TD.T
+            yield Answer.plain(pairs, scores_BST, lengths, queries, answered_BS)
 
     texts = store.table("sentence_embeddings").snapshot().where(encoder=encoder).content_version
     return Method(encoder, f"{corpus.backbone} zero-shot", texts, corpus, answer)

@@ -1,7 +1,7 @@
 """A benchmark's annotations as the metrics take them: videos and labels numbered.
 
-In CrossTask, what is numbered as a video is a video *of a task*. Labels keep their own numbers: a step's id, a
-headline's place, a narration's place.
+Where a video may have several articles (CrossTask), what is numbered as a video is a video *of a task*. Labels keep
+their own numbers: a step's id, a headline's place, a narration's place.
 """
 
 from collections.abc import Collection
@@ -14,20 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage import Store
-from tasks.evaluation.protocols import ALL, TEST, VALIDATION
+from tasks.evaluation.benchmarks.benchmark import ALL, TEST, VALIDATION, Benchmark
 from vina_model.metrics.columns import Bools, Floats, Ints, Segments
 
-OF_TASKS = ("crosstask", "crosstask-articles")
-"""Benchmarks that ask about a video and a task: one video may be listed under two."""
-HELD_BACK = ("train", "excluded")
-"""Splits that are no benchmark."""
+_COLUMNS = ("video_id", "article_id", "step_id", "narration_row", "start_s", "end_s", "alignable", "split")
 
 
 @dataclass(frozen=True)
 class Truth:
     """Annotations of one benchmark and split."""
 
-    benchmark: str
+    benchmark: Benchmark
     split: str
     videos: list[str]
     """Ids by number; one that belongs to two tasks is there twice."""
@@ -62,9 +59,9 @@ class Truth:
         """The task of each video, numbered."""
         return _numbered(self.tasks)[1]
 
-    def only(self, known: Collection[str]) -> "Truth":
+    def only(self, video_ids: Collection[str]) -> "Truth":
         """The part about these videos."""
-        kept_V = np.array([video in known for video in self.videos], np.bool_)
+        kept_V = np.array([video in video_ids for video in self.videos], np.bool_)
         number_V = np.cumsum(kept_V) - 1
 
         def part(segments: Segments) -> Segments:
@@ -83,36 +80,36 @@ class Truth:
         )
 
 
-def splits_of(store: Store, benchmark: str) -> list[str]:
-    """The splits that a benchmark's annotations have, without those that are none of it."""
-    snapshot = store.table("annotations").snapshot().where(benchmark=benchmark)
-    found = snapshot.distinct("split") if snapshot.shards else set()
-    return sorted(found - set(HELD_BACK))
+def splits_of(store: Store, benchmark: Benchmark) -> list[str]:
+    """The splits that a benchmark's annotations have, without those that are held back."""
+    snapshot = store.table("annotations").snapshot().where(benchmark=benchmark.name)
+    splits = snapshot.distinct("split") if snapshot.shards else set()
+    return sorted(splits - set(benchmark.held_back))
 
 
-def read_truth(store: Store, benchmark: str, split: str) -> Truth:
+def read_truth(store: Store, benchmark: Benchmark, split: str) -> Truth:
     """The annotations of a split (`all`: of all of them)."""
-    rows = store.table("annotations").snapshot().where(benchmark=benchmark).read(_COLUMNS)
-    wanted = pc.invert(pc.is_in(rows["split"], pa.array(HELD_BACK)))
-    if split != ALL and (benchmark, split) != ("crosstask", TEST):  # whose test sets are drawn from all
+    rows = store.table("annotations").snapshot().where(benchmark=benchmark.name).read(_COLUMNS)
+    wanted = pc.invert(pc.is_in(rows["split"], pa.array(benchmark.held_back, pa.string())))
+    if split != ALL and not (benchmark.test_sets and split == TEST):  # test sets are drawn from all
         wanted = pc.and_(wanted, pc.equal(rows["split"], split))
-    label = rows["narration_row"] if benchmark == "htm-align" else rows["step_id"]
+    label = rows["narration_row"] if benchmark.has_narrations else rows["step_id"]
     rows = rows.append_column("label", label.cast(pa.int64())).filter(pc.and_(wanted, label.is_valid()))
     tasks = pc.fill_null(rows["article_id"], "")
     names = rows["video_id"]
-    if benchmark in OF_TASKS:
+    if benchmark.several_articles:
         names = pc.binary_join_element_wise(names, tasks, "\x1f")
     keys, numbers = _numbered(names.to_pylist())
     firsts = np.unique(numbers, return_index=True)[1]
-    videos, own_tasks = (column.take(pa.array(firsts)).to_pylist() for column in (rows["video_id"], tasks))
+    videos, video_tasks = (column.take(pa.array(firsts)).to_pylist() for column in (rows["video_id"], tasks))
     validation = np.zeros(len(keys), np.bool_)
     validation[numbers] = pc.equal(rows["split"], VALIDATION).to_numpy()
     asked = Segments(numbers, rows["label"].to_numpy(), rows["start_s"].to_numpy(), rows["end_s"].to_numpy())
     alignable = rows["alignable"].to_numpy().astype(np.bool_)
-    durations = _durations(store, benchmark)
+    durations = _durations(store, benchmark.name)
     return Truth(
-        benchmark, split, videos, own_tasks, asked.take(alignable), asked, alignable, validation,
-        np.array([durations.get(video, np.nan) for video in videos], np.float64), *_articles(store, benchmark),
+        benchmark, split, videos, video_tasks, asked.take(alignable), asked, alignable, validation,
+        np.array([durations.get(video, np.nan) for video in videos], np.float64), *_articles(store, benchmark.name),
     )  # fmt: skip
 
 
@@ -122,23 +119,20 @@ def _numbered(names: list[str]) -> tuple[list[str], Ints]:
     return different.tolist(), numbers.astype(np.int64)
 
 
-def _durations(store: Store, benchmark: str) -> dict[str, float]:
-    rows = _rows(store, "videos", benchmark, "video_id", "duration_s")
+def _durations(store: Store, source: str) -> dict[str, float]:
+    rows = _rows(store, "videos", source, "video_id", "duration_s")
     return {row["video_id"]: row["duration_s"] for row in rows if row["duration_s"] is not None}
 
 
-def _articles(store: Store, benchmark: str) -> tuple[dict[str, list[int]], dict[str, str]]:
-    steps = _rows(store, "steps", benchmark, "article_id", "row", "step_id")
+def _articles(store: Store, source: str) -> tuple[dict[str, list[int]], dict[str, str]]:
+    steps = _rows(store, "steps", source, "article_id", "row", "step_id")
     labels: dict[str, list[int]] = {}
     for step in sorted(steps, key=lambda step: (step["article_id"], step["row"])):
         labels.setdefault(step["article_id"], []).append(int(step["step_id"]))
-    titles = {row["article_id"]: row["title"] for row in _rows(store, "articles", benchmark, "article_id", "title")}
+    titles = {row["article_id"]: row["title"] for row in _rows(store, "articles", source, "article_id", "title")}
     return labels, titles
 
 
 def _rows(store: Store, table: str, source: str, *columns: str) -> list[dict[str, Any]]:
     snapshot = store.table(table).snapshot().where(source=source)
     return list(snapshot.read(columns).to_pylist()) if snapshot.shards else []
-
-
-_COLUMNS = ("video_id", "article_id", "step_id", "narration_row", "start_s", "end_s", "alignable", "split")

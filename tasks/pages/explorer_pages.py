@@ -14,6 +14,8 @@ from storage import Store, StoreError
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.summary import summarise
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.families import MAIN_PATHWAYS, VINA
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
 from tasks.grounding.video_input import VideoInput, known_video, said_in
@@ -68,8 +70,9 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
                  named AS (SELECT p.video_id, min(a.title) AS title FROM pairs p JOIN articles a USING (article_id)
                            WHERE p.selection IN ('metadata', 'top1') GROUP BY ALL),
                  graded AS (SELECT video_id, recall_percent AS recall FROM video_recall
-                            WHERE model_id = {quoted(model_id)} AND method IN ('vina', 'vina with narrations')
-                            QUALIFY method = max(method) OVER ())
+                            WHERE model_id = {quoted(model_id)} AND method = {quoted(VINA)}
+                              AND pathway IN ({", ".join(map(quoted, MAIN_PATHWAYS))})
+                            QUALIFY pathway = max(pathway) OVER ())
             SELECT s.video_id, n.title, s.seconds, f.has_file, f.split, g.recall, count(*) OVER () AS total
             FROM seen s LEFT JOIN files f USING (video_id) LEFT JOIN named n USING (video_id)
             LEFT JOIN graded g USING (video_id)
@@ -167,7 +170,8 @@ def _articles(catalogue: Catalogue, video_id: str, model_id: str) -> list[dict[s
     return list(
         catalogue.query(f"""
         WITH told AS (SELECT article_id, 0 AS place FROM annotations
-                      WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND benchmark = 'htstep'
+                      WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL
+                        AND benchmark = {quoted(HTSTEP.name)}
                       UNION ALL SELECT article_id, -1 FROM pseudo_labels
                       WHERE video_id = {quoted(video_id)} AND model_id = {quoted(model_id)}
                       UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})

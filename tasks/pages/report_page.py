@@ -12,7 +12,11 @@ import pyarrow.compute as pc
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
 from storage.summary import summarise
-from tasks.evaluation.results import COLUMNS, Results, own_student, read_results, trainings_of
+from tasks.evaluation import presence
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.benchmarks.registry import result_columns
+from tasks.evaluation.families import MAIN_PATHWAYS, VINA, Pathway, label_of
+from tasks.evaluation.results import Results, own_student, read_results, trainings_of
 from tasks.grounding.grounding import Question, ground
 from tasks.importers.demo_corpus import CONTACT_SHEET
 from tasks.pages import plots
@@ -30,7 +34,7 @@ PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
     "SELECT video_id, peak_s, score, reason FROM pseudo_labels WHERE NOT kept ORDER BY score DESC LIMIT 5",
-    "SELECT protocol, metric, method, ours, paper FROM metrics_beside_paper WHERE ours IS NOT NULL",
+    "SELECT protocol, metric, method, pathway, ours, paper FROM metrics_beside_paper WHERE ours IS NOT NULL",
 )
 """SQL to begin with."""
 Rows = list[dict[str, Any]]
@@ -149,15 +153,21 @@ class _Answers:
     def reliability(self) -> Rows:
         return self.rows(f"""
             SELECT judge, low, said, shown, steps FROM presence_reliability
-            WHERE model_id = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
+            WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
+              AND pathway = {quoted(Pathway.DIRECT)} AND split = ({_SPLIT.format("presences")})
             ORDER BY judge, low""")
 
     def presence(self) -> Rows:
-        return self.rows(f"""
+        rows = self.rows(f"""
             SELECT method, split, round(max(value) FILTER (metric = 'AUC'), 1) AS auc_percent,
-                   round(max(value) FILTER (metric = 'ECE'), 1) AS calibration_error_percent, max(num_videos) AS videos
-            FROM metrics WHERE protocol = 'htstep-presence' AND model_id = {quoted(self.student)}
-            GROUP BY ALL ORDER BY split, method""")
+                   round(max(value) FILTER (metric = 'ECE'), 1) AS calibration_error_percent, max(num_videos) AS videos,
+                   protocol, pathway
+            FROM metrics WHERE protocol IN ({_listed(list(presence.PROTOCOLS))}) AND model_id = {quoted(self.student)}
+            GROUP BY ALL""")
+        for row in rows:
+            is_peak = presence.PROTOCOLS[row.pop("protocol")] == "peak"
+            row["method"] = label_of(row["method"], row.pop("pathway")) + (", plain peak" if is_peak else "")
+        return sorted(rows, key=lambda row: (row["split"], row["method"]))
 
     def ablations(self) -> dict[str, Rows]:
         rows = self.rows("""
@@ -172,9 +182,10 @@ class _Answers:
         """The best, the median and the worst video, by how many of its annotated steps the student finds."""
         rows = self.rows(f"""
             SELECT model_id, video_id, article_id, steps, found, recall_percent FROM video_recall
-            WHERE model_id = {quoted(self.student)} AND method IN ('vina', 'vina with narrations')
-              AND split = ({_SPLIT.format("annotations WHERE benchmark = 'htstep'")})
-            QUALIFY method = max(method) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
+            WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
+              AND pathway IN ({_listed(MAIN_PATHWAYS)})
+              AND split = ({_SPLIT.format(f"annotations WHERE benchmark = {quoted(HTSTEP.name)}")})
+            QUALIFY pathway = max(pathway) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
         if len(rows) < len(PLACES):
             return []
         return [rows[round(share * (len(rows) - 1))] | {"place": place} for place, share in PLACES.items()]
@@ -193,23 +204,27 @@ def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
     return {name: grid_of(rows), f"{name}_plot": draw(rows) if rows else ""}
 
 
-def _results(found: Results) -> dict[str, Any]:
-    """The main table: ours, and theirs below."""
+def _results(results: Results) -> dict[str, Any]:
+    """The main table: ours, and published numbers below."""
+    titles = {column: title for group in result_columns().values() for column, title in group.items()}
     rows = []
-    for method in found.methods:
-        keys = [(protocol, metric, method) for protocol, metric in COLUMNS]
-        ours = [_mean(found.ours.get(key, [])) for key in keys]
-        paper, later = ([_mean([own[key]] if key in own else []) for key in keys] for own in (found.paper, found.later))
+    for row in results.rows:
+        keys = [(protocol, metric, row) for protocol, metric in titles]
+        ours = [_mean(results.ours.get(key, [])) for key in keys]
+        paper, later = (
+            [_mean([numbers[key]] if key in numbers else []) for key in keys]
+            for numbers in (results.paper, results.later)
+        )
         rows += [
             (kind, title, cells)
             for kind, title, cells in (
-                ("ours", method, ours),
-                ("theirs", f"{method}, in the paper", paper),
-                ("theirs", f"{method}, published later", later),
+                ("ours", row.label, ours),
+                ("theirs", f"{row.label}, in the paper", paper),
+                ("theirs", f"{row.label}, published later", later),
             )
             if any(cells)
         ]
-    return {"names": list(COLUMNS.values()), "rows": rows, "notes": found.notes}
+    return {"names": list(titles.values()), "rows": rows, "notes": results.notes}
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -15,7 +15,10 @@ import pytest
 import torch
 
 from storage import Store
-from tasks.evaluation.protocols import CROSSTASK, CROSSTASK_ARTICLES, CROSSTASK_ORDERED, HTSTEP_MAP
+from tasks.evaluation.benchmarks.benchmark import Benchmark
+from tasks.evaluation.benchmarks.crosstask import CROSSTASK, CROSSTASK_FREE, CROSSTASK_ORDERED
+from tasks.evaluation.benchmarks.crosstask_articles import CROSSTASK_ARTICLES, CROSSTASK_ARTICLES_RECALL
+from tasks.evaluation.benchmarks.htstep import HTSTEP, HTSTEP_MAP
 from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.truth import Truth, read_truth
 from tasks.importers.sources import import_source
@@ -29,7 +32,7 @@ from vina_model.metrics.columns import Floats, Ints, Segments
 SEED = 0
 
 
-def made_truth(rng: np.random.Generator, num_videos: int, num_tasks: int, benchmark: str, source: str) -> Truth:
+def made_truth(rng: np.random.Generator, num_videos: int, num_tasks: int, benchmark: Benchmark, source: str) -> Truth:
     """About 6 segments a video and 10 steps a task; videos of 100 to 600 s."""
     tasks = [f"{source}/task{number % num_tasks}" for number in range(num_videos)]
     articles = {task: list(range(10 * row, 10 * row + 10)) for row, task in enumerate(dict.fromkeys(tasks))}
@@ -101,7 +104,7 @@ def _interpolated(hits: Floats, num_segments: int) -> float:
 
 def test_article_grounding_against_data_frames() -> None:
     rng = np.random.default_rng(SEED)
-    truth = made_truth(rng, 600, 120, "htstep", "htstep")
+    truth = made_truth(rng, 600, 120, HTSTEP, "htstep")
     made = made_predictions(rng, truth, 50)
     rows = pa.table(
         {"video-id": pa.array(np.array(truth.videos)[made.videos]), "label": made.labels, "score": made.scores}
@@ -137,10 +140,10 @@ def test_article_grounding_against_data_frames() -> None:
 def crosstask_truth(folder: Path) -> Truth:
     """CrossTask's own annotations, where VINA_DATA names a folder that has them."""
     if "VINA_DATA" not in os.environ:
-        return made_truth(np.random.default_rng(SEED), 2_750, 18, "crosstask", "crosstask")
+        return made_truth(np.random.default_rng(SEED), 2_750, 18, CROSSTASK, "crosstask")
     store = Store(folder / "store")
     import_source(store, "run-1", "crosstask", Path(os.environ["VINA_DATA"]) / "crosstask")
-    return read_truth(store, "crosstask", "test")
+    return read_truth(store, CROSSTASK, "test")
 
 
 def made_matrices(truth: Truth) -> list[torch.Tensor]:
@@ -177,14 +180,14 @@ def test_all_that_crosstask_s_evaluation_takes(tmp_path: Path) -> None:
     truth = crosstask_truth(tmp_path)
     matrices = made_matrices(truth)
     detections = made_predictions(np.random.default_rng(SEED), truth, 100)
-    articles = replace(truth, benchmark="crosstask-articles")
+    articles = replace(truth, benchmark=CROSSTASK_ARTICLES)
     free = moments(truth, [matrix.argmax(1).numpy() for matrix in matrices])
     ordered: list[Ints] = []
     works: dict[str, Callable[[], object]] = {
-        "step localization, 20 test sets": lambda: score(CROSSTASK, truth, free),
+        "step localization, 20 test sets": lambda: score(CROSSTASK_FREE, truth, free),
         "ordered decoding": lambda: ordered.extend(in_order(matrix.numpy()) for matrix in matrices),
         "step localization in order": lambda: score(CROSSTASK_ORDERED, truth, moments(truth, ordered)),
-        "article recall, 100 detections a video": lambda: score(CROSSTASK_ARTICLES, articles, detections),
+        "article recall, 100 detections a video": lambda: score(CROSSTASK_ARTICLES_RECALL, articles, detections),
         "detection": lambda: detected(matrices),
     }
     seconds = {}

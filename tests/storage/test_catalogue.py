@@ -7,9 +7,10 @@ import pytest
 from pyarrow.fs import FileSelector
 
 from storage import QueryError, Store, StoreError
-from storage.catalogue import Catalogue
+from storage.catalogue import Catalogue, register_paper
 from storage.schemas import TABLES
 from storage.views import VIEWS
+from tasks.evaluation.benchmarks.registry import paper_rows
 from tests.samples import ENCODER, commit_features, commit_votes, label_rows, random_videos, votes
 
 
@@ -327,14 +328,16 @@ def test_rejects_by_reason(labelled: Store) -> None:
 
 
 def test_metrics_stand_beside_the_papers(store: Store) -> None:
+    register_paper(paper_rows)
     ours = {
         "protocol": ["htstep-r1"], "protocol_version": [1], "split": ["test_seen"], "method": ["vina"],
-        "metric": ["R@1"], "value": [30.6], "low": [29.0], "high": [32.0], "num_videos": [600], "num_missing": [0],
+        "pathway": ["direct"], "metric": ["R@1"],
+        "value": [30.6], "low": [29.0], "high": [32.0], "num_videos": [600], "num_missing": [0],
         "seed": [0],
     }  # fmt: skip
     partition = {"model_id": "run-1", "benchmark": "htstep"}
     store.table("metrics").commit(pa.table(ours), partition, "0", fingerprint="f", run_id="run-1")
-    own = "method = 'vina' AND benchmark = 'htstep'"
+    own = "method = 'vina' AND pathway = 'direct' AND benchmark = 'htstep'"
     rows = ask(store, f"SELECT split, ours, paper, difference FROM metrics_beside_paper WHERE {own}")
     assert rows == [
         {"split": "test_seen", "ours": 30.6, "paper": 35.6, "difference": pytest.approx(-5.0)},

@@ -1,4 +1,4 @@
-"""Benchmark metrics: each with a name and a version that are stored beside every number.
+"""Benchmark metrics, as pure functions; which protocol uses which, and its version: tasks/evaluation/benchmarks.
 
 All work on columns of numbers: videos and labels are numbered from 0 by the caller. Each is a function of the weights
 that videos have, so that its confidence interval is one more call of it (`bootstrap`).

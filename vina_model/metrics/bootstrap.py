@@ -41,13 +41,13 @@ def estimate(
 
 
 def _estimate(value: float, drawn: Floats) -> Estimate:
-    """The draws' spread around their mean, put around the value: what resampling adds to a metric (to mAP it does) is
-    no part of it."""
-    known = drawn[np.isfinite(drawn)]
-    if not len(known):
+    """The draws' deviations from their mean, put around the value: what resampling adds to a metric (to mAP it does)
+    is no part of it."""
+    finite = drawn[np.isfinite(drawn)]
+    if not len(finite):
         return Estimate(100 * value, 100 * value, 100 * value)
-    lowest, highest = np.percentile(known, [(100 - LEVEL) / 2, (100 + LEVEL) / 2])
-    low, high = np.clip(value + np.array([lowest, highest]) - known.mean(), 0, 1)
+    lowest, highest = np.percentile(finite, [(100 - LEVEL) / 2, (100 + LEVEL) / 2])
+    low, high = np.clip(value + np.array([lowest, highest]) - finite.mean(), 0, 1)
     return Estimate(100 * value, 100 * float(low), 100 * float(high))
 
 

@@ -31,7 +31,7 @@ class Points(NamedTuple):
     times: Floats
 
 
-class Detections(NamedTuple):
+class ScoredSegments(NamedTuple):
     """Segments that a model proposes, and how sure it is."""
 
     videos: Ints
@@ -40,9 +40,9 @@ class Detections(NamedTuple):
     ends: Floats
     scores: Floats
 
-    def take(self, chosen: Ints | Bools) -> "Detections":
+    def take(self, chosen: Ints | Bools) -> "ScoredSegments":
         """Some of them, in the order asked for."""
-        return Detections(
+        return ScoredSegments(
             self.videos[chosen], self.labels[chosen], self.starts[chosen], self.ends[chosen], self.scores[chosen]
         )
 

@@ -8,9 +8,6 @@ from vina_model.metrics.bootstrap import Values, ratio
 from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments, total_by
 from vina_model.metrics.htstep_r1 import hits
 
-NAME, VERSION = "crosstask", 1
-ORDERED = "crosstask-ordered"
-"""The same measure of moments that were chosen in the task's order."""
 DRAWS, LEFT_OUT = 20, 30
 """Test sets, and the videos of each task that each of them leaves out for training."""
 
@@ -23,10 +20,10 @@ def draw_test_sets(tasks_V: Ints, eligible_V: Bools, draws: int = DRAWS, seed: i
     rng = np.random.default_rng(seed)
     chosen = np.broadcast_to(eligible_V, (draws, len(tasks_V))).copy()
     for task in np.unique(tasks_V[eligible_V]):
-        own = np.flatnonzero(eligible_V & (tasks_V == task))
-        if len(own) > LEFT_OUT:
+        eligible = np.flatnonzero(eligible_V & (tasks_V == task))
+        if len(eligible) > LEFT_OUT:
             for row in chosen:
-                row[rng.choice(own, LEFT_OUT, replace=False)] = False
+                row[rng.choice(eligible, LEFT_OUT, replace=False)] = False
     return chosen
 
 
@@ -47,6 +44,6 @@ class StepLocalization:
         """By the weights of videos. A task without annotated steps has no part in the mean."""
         recalls_RX = ratio(weights_RV @ self._hits_VX, weights_RV @ self._pairs_VX)
         recalls = recalls_RX.reshape(len(weights_RV), self._num_sets, -1)
-        known = np.isfinite(recalls)
-        by_set = ratio(np.where(known, recalls, 0).sum(2), known.sum(2).astype(np.float64))
+        measurable = np.isfinite(recalls)
+        by_set = ratio(np.where(measurable, recalls, 0).sum(2), measurable.sum(2).astype(np.float64))
         return {"recall": ratio(np.nan_to_num(by_set).sum(1), np.isfinite(by_set).sum(1).astype(np.float64))}

@@ -5,10 +5,9 @@
 import numpy as np
 
 from vina_model.metrics.bootstrap import Values, ratio
-from vina_model.metrics.columns import Detections, Floats, Segments, total_by
+from vina_model.metrics.columns import Floats, ScoredSegments, Segments, total_by
 from vina_model.metrics.matching import best_first, match, places_within
 
-NAME, VERSION = "crosstask-articles", 1
 BEST = (50, 100)
 THRESHOLDS = np.array([0.1, 0.3, 0.5])
 
@@ -16,16 +15,18 @@ THRESHOLDS = np.array([0.1, 0.3, 0.5])
 class ArticleRecall:
     """Recall in each video, the detections of all its headlines pooled; the mean over videos that have segments."""
 
-    def __init__(self, truth: Segments, found: Detections, num_videos: int) -> None:
-        found = found.take(best_first(found.scores))
-        found = found.take(places_within(found.videos) < max(BEST))
-        ranks = places_within(found.videos)
-        right_HN = match(truth, found, THRESHOLDS, same_label=True)
+    def __init__(self, truth: Segments, detections: ScoredSegments, num_videos: int) -> None:
+        detections = detections.take(best_first(detections.scores))
+        detections = detections.take(places_within(detections.videos) < max(BEST))
+        ranks = places_within(detections.videos)
+        right_HN = match(truth, detections, THRESHOLDS, same_label=True)
         segments_V = total_by(truth.videos, np.ones(len(truth.videos)), num_videos)
         self._annotated_V = (segments_V > 0).astype(np.float64)
         self._recalls_V = {
             f"R@{best} IoU {threshold}": np.nan_to_num(
-                ratio(total_by(found.videos, (right_N & (ranks < best)).astype(np.float64), num_videos), segments_V)
+                ratio(
+                    total_by(detections.videos, (right_N & (ranks < best)).astype(np.float64), num_videos), segments_V
+                )
             )
             for best in BEST
             for threshold, right_N in zip(THRESHOLDS.tolist(), right_HN, strict=True)

@@ -7,8 +7,6 @@ from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments
 from vina_model.metrics.htstep_r1 import StepRecall
 from vina_model.metrics.ranking import Ranking
 
-NAME, VERSION = "htm-align", 1
-
 
 class NarrationAlignment:
     """`videos`, `alignable` and `scores` are of all narrations; a narration without a score has -inf."""

@@ -9,10 +9,9 @@ precision is interpolated as in VOC 2011: at each right detection, the best prec
 import numpy as np
 
 from vina_model.metrics.bootstrap import Values, ratio
-from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Segments
+from vina_model.metrics.columns import Bools, Floats, Ints, ScoredSegments, Segments
 from vina_model.metrics.matching import best_first, match, places_within
 
-NAME, VERSION = "htstep-map", 1
 THRESHOLDS = np.linspace(0.3, 0.7, 5)
 TOLERANCE_S = 1e-3
 
@@ -35,13 +34,14 @@ def without_repetitions(truth: Segments) -> Bools:
 class ArticleMap:
     """`activities_V` is each video's activity. Of the detections, those that count must have been chosen before."""
 
-    def __init__(self, truth: Segments, found: Detections, activities_V: Ints) -> None:
-        truth, found = truth.take(without_repetitions(truth)), found.take(best_first(found.scores))
+    def __init__(self, truth: Segments, detections: ScoredSegments, activities_V: Ints) -> None:
+        truth, detections = truth.take(without_repetitions(truth)), detections.take(best_first(detections.scores))
         self._num_activities, num_videos = int(activities_V.max(initial=-1)) + 1, len(activities_V)
         self._segments_VA = np.zeros((num_videos, self._num_activities))
         np.add.at(self._segments_VA, (truth.videos, activities_V[truth.videos]), 1)
         self._curves = [
-            _Curve(found.videos, right_N, activities_V) for right_N in match(truth, found, THRESHOLDS, same_label=False)
+            _Curve(detections.videos, right_N, activities_V)
+            for right_N in match(truth, detections, THRESHOLDS, same_label=False)
         ]
 
     def __call__(self, weights_RV: Floats) -> Values:

@@ -7,8 +7,6 @@ import numpy as np
 from vina_model.metrics.bootstrap import Values, ratio
 from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments, total_by
 
-NAME, VERSION = "htstep-r1", 1
-
 
 def hits(truth: Segments, points: Points, closed: bool = True) -> tuple[Ints, Ints, Bools]:
     """For each annotated pair of video and label: the video, the label, and whether it is hit.
@@ -23,8 +21,10 @@ def hits(truth: Segments, points: Points, closed: bool = True) -> tuple[Ints, In
     if len(keys):
         places = np.searchsorted(keys, asked).clip(max=len(keys) - 1)
         times[places[keys[places] == asked]] = points.times[keys[places] == asked]
-    own = times[rows]
-    inside = (np.floor(truth.starts) <= own) & ((own <= np.ceil(truth.ends)) if closed else (own < np.ceil(truth.ends)))
+    predicted = times[rows]
+    inside = (np.floor(truth.starts) <= predicted) & (
+        (predicted <= np.ceil(truth.ends)) if closed else (predicted < np.ceil(truth.ends))
+    )
     hit = total_by(rows, inside.astype(np.float64), len(keys)) > 0
     return keys // max(num_labels, 1), keys % max(num_labels, 1), hit
 

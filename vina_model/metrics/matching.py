@@ -8,7 +8,7 @@ loop is as long as the longest list of a video, not as all lists.
 
 import numpy as np
 
-from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Segments, overlaps
+from vina_model.metrics.columns import Bools, Floats, Ints, ScoredSegments, Segments, overlaps
 
 
 def best_first(scores: Floats) -> Ints:
@@ -25,15 +25,15 @@ def places_within(groups: Ints) -> Ints:
     return places
 
 
-def match(truth: Segments, found: Detections, thresholds: Floats, same_label: bool) -> Bools:
+def match(truth: Segments, detections: ScoredSegments, thresholds: Floats, same_label: bool) -> Bools:
     """Which detections are right at each threshold, H x N. They must be in their order, best first.
 
     A detection takes the segment of its video (and of its label, if `same_label`) that it overlaps most among those
     that no better one has taken, if their intersection over union reaches the threshold.
     """
-    right_HN = np.zeros((len(thresholds), len(found.scores)), np.bool_)
+    right_HN = np.zeros((len(thresholds), len(detections.scores)), np.bool_)
     videos, numbers = np.unique(truth.videos, return_inverse=True)
-    if not len(videos) or not len(found.scores):
+    if not len(videos) or not len(detections.scores):
         return right_HN
     places = places_within(truth.videos)
     shape = len(videos), int(places.max()) + 1
@@ -42,19 +42,24 @@ def match(truth: Segments, found: Detections, thresholds: Floats, same_label: bo
     labels_VG[numbers, places] = truth.labels
     free_HVG = np.broadcast_to(labels_VG >= 0, (len(thresholds), *shape)).copy()
 
-    known = np.flatnonzero(np.isin(found.videos, videos))
-    rows, ranks = np.searchsorted(videos, found.videos[known]), places_within(found.videos[known])
+    annotated = np.flatnonzero(np.isin(detections.videos, videos))
+    rows, ranks = np.searchsorted(videos, detections.videos[annotated]), places_within(detections.videos[annotated])
     for chosen in np.split(np.argsort(ranks, kind="stable"), np.cumsum(np.bincount(ranks))[:-1]):
-        own, row = known[chosen], rows[chosen]
-        iou_VG = overlaps(found.starts[own, None], found.ends[own, None], starts_VG[row], ends_VG[row])
+        numbers_of_rank, row = annotated[chosen], rows[chosen]
+        iou_VG = overlaps(
+            detections.starts[numbers_of_rank, None],
+            detections.ends[numbers_of_rank, None],
+            starts_VG[row],
+            ends_VG[row],
+        )
         allowed_HVG = free_HVG[:, row] & (iou_VG >= thresholds[:, None, None])
         if same_label:
-            allowed_HVG &= labels_VG[row] == found.labels[own, None]
+            allowed_HVG &= labels_VG[row] == detections.labels[numbers_of_rank, None]
         best_HV = _last_largest(np.where(allowed_HVG, iou_VG, -1.0))
         right_HV = allowed_HVG.any(2)
-        right_HN[:, own] = right_HV
-        level, place = np.nonzero(right_HV)
-        free_HVG[level, row[place], best_HV[level, place]] = False
+        right_HN[:, numbers_of_rank] = right_HV
+        level, video = np.nonzero(right_HV)
+        free_HVG[level, row[video], best_HV[level, video]] = False
     return right_HN
 
 

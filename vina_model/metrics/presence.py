@@ -13,7 +13,6 @@ from vina_model.metrics.bootstrap import Values, ratio
 from vina_model.metrics.columns import Bools, Floats, Ints
 from vina_model.metrics.ranking import Ranking
 
-NAME, VERSION = "htstep-presence", 1
 BINS = 10
 
 

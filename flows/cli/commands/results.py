@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,11 @@ from rich.table import Table as Grid
 
 from flows.cli.commands.shared import Add, existing_store, mean_and_spread, print_parts
 from storage import Store
+from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_benchmark, result_columns
+from tasks.evaluation.families import Pathway, label_of
 
 if TYPE_CHECKING:
-    from tasks.evaluation.results import Results
+    from tasks.evaluation.results import ResultKey, Results
 
 
 def add_commands(add: Add) -> None:
@@ -31,11 +34,17 @@ def add_commands(add: Add) -> None:
         "write a model's predictions as the file that a benchmark's evaluation server takes",
         "vina export htstep 20261117-225055-1a34 --split test_seen --output submission.csv",
     )
-    export.add_argument("benchmark", choices=["htstep"], metavar="BENCHMARK", help="htstep")
-    export.add_argument("run", metavar="RUN", help="a run's id, or a training's name (vina@...)")
-    export.add_argument("--split", default="test_seen", metavar="NAME", help="which videos (default: test_seen)")
-    export.add_argument("--method", metavar="NAME", help="default: `vina with narrations`, or what there is")
-    export.add_argument("--output", type=Path, metavar="FILE", help="default: htstep-SPLIT.csv")
+    servers = {each.name: each.server for each in BENCHMARKS if each.server}
+    splits = ", ".join(f"{name}: {server.split}" for name, server in servers.items())
+    export.add_argument("benchmark", choices=list(servers), metavar="BENCHMARK", help="one of: " + ", ".join(servers))
+    export.add_argument("run", metavar="RUN", help="a run's id, or a model's id (vina@...)")
+    export.add_argument("--split", metavar="NAME", help=f"which videos (default: {splits})")
+    export.add_argument("--method", metavar="NAME", help="default: `vina`, or what there is")
+    export.add_argument(
+        "--pathway", choices=[each.value for each in Pathway], metavar="NAME",
+        help=f"{', '.join(Pathway)} (default: fused, or what there is)",
+    )  # fmt: skip
+    export.add_argument("--output", type=Path, metavar="FILE", help="default: BENCHMARK-SPLIT.csv")
 
 
 def _results(options: argparse.Namespace) -> int:
@@ -50,34 +59,36 @@ def _results(options: argparse.Namespace) -> int:
 
 
 def print_results(store: Store, run_id: str | None = None) -> None:
-    """The main table, for people."""
-    from tasks.evaluation.results import COLUMNS, read_results  # which loads torch
+    """Print the main table, for people."""
+    from tasks.evaluation.results import read_results  # which loads torch
 
-    found = read_results(store, run_id)
-    names = list(COLUMNS)
-    run = f"run {found.run_id}" if found.run_id else "no run"
-    print_parts(
-        f"{run}; %, mean and standard deviation over its seeds, or of one seed the 95 % interval over videos",
-        _grid(found, names[:5]),
-        "article grounding: HT-Step's mAP; on CrossTask, recall of the best 50 and 100 detections by IoU",
-        _grid(found, names[5:]),
-        *found.notes,
-    )
+    results = read_results(store, run_id)
+    run = f"run {results.run_id}" if results.run_id else "no run"
+    parts: list[str | Grid] = [
+        f"{run}; %, mean and standard deviation over its seeds, or of one seed the 95 % interval over videos"
+    ]
+    for group, titles in result_columns().items():
+        columns = [part for benchmark in BENCHMARKS for part in benchmark.results if part.group == group]
+        if legends := [part.legend for part in columns if part.legend]:
+            parts.append(f"{group}: {'; '.join(legends)}")
+        parts.append(_grid(results, titles))
+    print_parts(*parts, *results.notes)
 
 
 def print_summary(store: Store, run_id: str) -> None:
-    """What a run reached, in short, and where to look further."""
-    from tasks.evaluation.results import BASELINES, COLUMNS, MODELS, TRUTH, read_results  # which loads torch
+    """Print what a run reached, in short, and where to look further."""
+    from tasks.evaluation.results import SUMMARY, read_results  # which loads torch
     from tasks.pages.report_page import commands
     from tasks.report.stage import address_of_report
 
-    found = read_results(store, run_id)
-    columns = list(COLUMNS)[:6]
-    grid = Grid("%", *(COLUMNS[column] for column in columns))
-    for method in (*BASELINES[::2], *MODELS, TRUTH):
-        cells = [_ours(found, (protocol, metric, method)) for protocol, metric in columns]
+    results = read_results(store, run_id)
+    groups = result_columns(summary_only=True).values()
+    titles = {column: title for group in groups for column, title in group.items()}
+    grid = Grid("%", *titles.values())
+    for row in SUMMARY:
+        cells = [_ours(results, (protocol, metric, row)) for protocol, metric in titles]
         if any(cells):
-            grid.add_row(method, *cells)
+            grid.add_row(row.label, *cells)
     if grid.row_count:
         print_parts(grid)
     print("try:", *(f"  {command}" for command in commands(store)), sep="\n")
@@ -85,53 +96,56 @@ def print_summary(store: Store, run_id: str) -> None:
         print(f"report: {address}")
 
 
-def _grid(found: "Results", columns: list[tuple[str, str]]) -> Grid:
-    """Ours and theirs in rows below each other."""
-    from tasks.evaluation.results import COLUMNS
-
-    grid = Grid("", *(COLUMNS[column] for column in columns))
-    for method in found.methods:
-        keys = [(protocol, metric, method) for protocol, metric in columns]
-        rows = {
-            method: [_ours(found, key) for key in keys],
-            f"  {method}, in the paper": [_theirs(found.paper.get(key)) for key in keys],
-            f"  {method}, published later": [_theirs(found.later.get(key)) for key in keys],
+def _grid(results: "Results", titles: Mapping[tuple[str, str], str]) -> Grid:
+    """Ours and published numbers in rows below each other."""
+    grid = Grid("", *titles.values())
+    for row in results.rows:
+        keys = [(protocol, metric, row) for protocol, metric in titles]
+        lines = {
+            row.label: [_ours(results, key) for key in keys],
+            f"  {row.label}, in the paper": [_published(results.paper.get(key)) for key in keys],
+            f"  {row.label}, published later": [_published(results.later.get(key)) for key in keys],
         }
-        for name, cells in rows.items():
+        for label, cells in lines.items():
             if any(cells):
-                grid.add_row(name, *cells)
+                grid.add_row(label, *cells)
     return grid
 
 
-def _theirs(value: float | None) -> str:
+def _published(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
 
-def _ours(found: "Results", key: tuple[str, str, str]) -> str:
-    values = found.ours.get(key, [])
+def _ours(results: "Results", key: "ResultKey") -> str:
+    values = results.ours.get(key, [])
     if len(values) != 1:
         return mean_and_spread(values)
-    low, high = found.intervals[key]
+    low, high = results.intervals[key]
     return f"{values[0]:.1f} [{low:.0f}, {high:.0f}]"
 
 
-def _as_dict(found: "Results") -> dict[str, object]:
-    keys = dict.fromkeys((*found.ours, *found.paper, *found.later))
+def _as_dict(results: "Results") -> dict[str, object]:
+    keys = dict.fromkeys((*results.ours, *results.paper, *results.later))
     rows = [
         {
-            "protocol": key[0], "metric": key[1], "method": key[2], "ours": found.ours.get(key, []),
-            "paper": found.paper.get(key), "later": found.later.get(key),
+            "protocol": protocol, "metric": metric, "method": row.label, "pathway": row.pathway,
+            "ours": results.ours.get((protocol, metric, row), []),
+            "paper": results.paper.get((protocol, metric, row)), "later": results.later.get((protocol, metric, row)),
         }
-        for key in keys
+        for protocol, metric, row in keys
     ]  # fmt: skip
-    return {"run_id": found.run_id, "numbers": rows, "notes": found.notes}
+    return {"run_id": results.run_id, "numbers": rows, "notes": results.notes}
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tasks.evaluation.submission import export_htstep  # which loads torch
+    from tasks.evaluation.submission import export_predictions  # which loads torch
 
-    path = options.output or Path(f"htstep-{options.split}.csv")
-    found = export_htstep(existing_store(options.store), options.run, options.split, options.method, path)
-    print(f"{path}: {found.num_rows:,} segments by {found.method} of {found.model_id}")
-    print(f"  on {found.num_videos:,} of the {found.num_listed:,} videos of {options.split}")
+    benchmark = find_benchmark(options.benchmark)
+    split = options.split or (benchmark.server.split if benchmark.server else "")
+    path = options.output or Path(f"{benchmark.name}-{split}.csv")
+    store = existing_store(options.store)
+    exported = export_predictions(store, benchmark, options.run, split, path, options.method, options.pathway)
+    label = label_of(exported.method, exported.pathway)
+    print(f"{path}: {exported.num_rows:,} segments by {label} of {exported.model_id}")
+    print(f"  on {exported.num_videos:,} of the {exported.num_listed:,} videos of {split}")
     return 0

@@ -1,4 +1,4 @@
-"""The command that tells what a benchmark's annotations hold, beside the paper's appendix."""
+"""The command that shows what a benchmark's annotations hold, beside the paper's appendix."""
 
 import argparse
 import json
@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from flows.cli.commands.shared import Add, existing_store, print_parts
-from tasks.evaluation.protocols import ALL, SOURCES
-from tasks.evaluation.statistics import PAPER_AVERAGES, PAPER_COUNTS, Row, Statistics, read_statistics
+from tasks.evaluation.benchmarks.benchmark import ALL, Benchmark
+from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_benchmark
+from tasks.evaluation.statistics import Row, Statistics, read_statistics
 
 SHOWN = 10
 """How many of the best activities are shown, and of the worst: as many as in the paper."""
@@ -22,49 +23,50 @@ def add_commands(add: Add) -> None:
         "count what a benchmark's annotations hold, and show how much of their articles its videos cover",
         "vina stats htstep --split val_seen",
     )
-    stats.add_argument("benchmark", metavar="BENCHMARK", choices=list(SOURCES), help="one of: " + ", ".join(SOURCES))
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    stats.add_argument("benchmark", metavar="BENCHMARK", choices=names, help="one of: " + ", ".join(names))
     stats.add_argument("--split", metavar="NAME", default=ALL, help="only this one, e.g. val_seen (default: all)")
     stats.add_argument("--all", action="store_true", help=f"all activities, not the {SHOWN} best and {SHOWN} worst")
     stats.add_argument("--json", action="store_true", help="for scripts; it has all activities")
 
 
 def _stats(options: argparse.Namespace) -> int:
-    benchmark = options.benchmark
-    found = read_statistics(existing_store(options.store), benchmark, options.split)
+    benchmark = find_benchmark(options.benchmark)
+    statistics = read_statistics(existing_store(options.store), benchmark, options.split)
     if options.json:
         answer = {
-            "benchmark": benchmark,
-            "counts": [row | {"paper": PAPER_COUNTS.get((benchmark, row["split"]))} for row in found.counts],
-            "activities": found.activities,
-            "averages": found.averages | {"paper": PAPER_AVERAGES.get(benchmark)},
+            "benchmark": benchmark.name,
+            "counts": [row | {"paper": benchmark.paper_counts.get(row["split"])} for row in statistics.counts],
+            "activities": statistics.activities,
+            "averages": statistics.averages | {"paper": benchmark.paper_averages or None},
         }
         print(json.dumps(answer, indent=1))
         return 0
-    print_parts(f"what is annotated in {benchmark}", _counts(found, benchmark))
-    if found.activities:
+    print_parts(f"what is annotated in {benchmark.name}", _counts(statistics, benchmark))
+    if statistics.activities:
         print("steps: of the articles that the videos are annotated with; annotated steps: those that a video shows\n")
         print_parts(
             "averages over each activity's videos",
-            _activities(found, benchmark, len(found.activities) if options.all else SHOWN),
+            _activities(statistics, benchmark, len(statistics.activities) if options.all else SHOWN),
         )
-        if unknown := found.averages["videos_of_unknown_length"]:
+        if unknown := statistics.averages["videos_of_unknown_length"]:
             print(f"left out of video coverage, for their length is not known: {unknown:,} of the videos")
     return 0
 
 
-def _counts(found: Statistics, benchmark: str) -> Grid:
-    names = list(found.counts[0])
+def _counts(statistics: Statistics, benchmark: Benchmark) -> Grid:
+    names = list(statistics.counts[0])
     grid = _grid(names)
-    for row in found.counts:
+    for row in statistics.counts:
         grid.add_row(escape(row["split"]), *(f"{row[name]:,}" for name in names[1:]))
-        if paper := PAPER_COUNTS.get((benchmark, row["split"])):
+        if paper := benchmark.paper_counts.get(row["split"]):
             grid.add_row("  in the paper", *(paper.get(name, "") for name in names[1:]))
     return grid
 
 
-def _activities(found: Statistics, benchmark: str, shown: int) -> Grid:
+def _activities(statistics: Statistics, benchmark: Benchmark, shown: int) -> Grid:
     grid = _grid(["activity", "videos", "steps", "step_coverage", "video_coverage"])
-    rows = found.activities
+    rows = statistics.activities
     worst = rows[max(shown, len(rows) - shown) :]
     for row in rows[:shown]:
         grid.add_row(*_cells(row["activity"], row))
@@ -73,8 +75,8 @@ def _activities(found: Statistics, benchmark: str, shown: int) -> Grid:
     for row in worst:
         grid.add_row(*_cells(row["activity"], row))
     grid.add_section()
-    grid.add_row(*_cells("average of the activities", found.averages))
-    if paper := PAPER_AVERAGES.get(benchmark):
+    grid.add_row(*_cells("average of the activities", statistics.averages))
+    if paper := benchmark.paper_averages:
         grid.add_row("  in the paper, val and test", "", *paper.values())
     return grid
 

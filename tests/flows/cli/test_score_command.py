@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.cli.main import main
-from tasks.evaluation.protocols import PROTOCOLS
+from tasks.evaluation.benchmarks.registry import find_protocol
 from tests.flows.cli.test_cli import vina
 from tests.tasks.evaluation.small_benchmarks import (
     HEADERS,
@@ -150,7 +150,7 @@ def test_what_cannot_be_scored_is_code_1(tmp_path: Path, capsys: Capture, more: 
         (benchmark, other)
         for benchmark in ROWS
         for other in ROWS
-        if PROTOCOLS[benchmark].source != PROTOCOLS[other].source and other != "htstep-r1"
+        if find_protocol(benchmark)[0].source != find_protocol(other)[0].source and other != "htstep-r1"
     ],
 )
 def test_the_data_of_another_benchmark(tmp_path: Path, capsys: Capture, benchmark: str, other: str) -> None:

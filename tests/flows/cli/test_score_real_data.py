@@ -15,6 +15,7 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
+from tasks.evaluation.benchmarks.crosstask import CROSSTASK
 from tasks.evaluation.truth import read_truth
 from tasks.importers.sources import import_source
 from tests.tasks.evaluation.small_benchmarks import HEADERS
@@ -164,7 +165,7 @@ def test_crosstask(tmp_path: Path, capsys: Capture) -> None:
     assert [value("--split", "all", "--seed", seed) for seed in "05"] == pytest.approx([everything] * 2, abs=1e-6)
     store = Store(tmp_path / "store")
     import_source(store, "run-1", "crosstask", DATA / "crosstask")
-    known = read_truth(store, "crosstask", "test")
+    known = read_truth(store, CROSSTASK, "test")
     names = [(task.partition("/")[2], video) for task, video in zip(known.tasks, known.videos, strict=True)]
     with (RELEASE / "videos_val.csv").open() as file:
         held_back = {(task, video) for task, video, _ in csv.reader(file)}

@@ -8,6 +8,7 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
+from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.evaluation.statistics import read_statistics
 from tests.flows.cli.test_cli import vina
 from tests.tasks.evaluation.test_statistics import import_by_hand
@@ -60,7 +61,7 @@ def test_the_best_and_the_worst_are_shown_or_all(
     arguments: tuple[str, ...],
     told: str,
 ) -> None:
-    found = read_statistics(Store(annotated), "htstep")
+    found = read_statistics(Store(annotated), HTSTEP)
     rows = [found.activities[0] | {"activity": str(number)} for number in range(activities)]
     monkeypatch.setattr("flows.cli.commands.statistics.read_statistics", lambda *asked: replace(found, activities=rows))
     assert main(["stats", "htstep", "--store", annotated, *arguments]) == 0

@@ -71,9 +71,10 @@ def test_every_cell_is_there_and_kept(ablated: Ablation) -> None:
     kept = {(row["row"], row["measure"], row["seed"], row["model_id"], row["value"]) for row in rows}
     assert kept == {(found.row, found.measure, found.seed, found.model_id, found.value) for found in results}
     metrics = ablated.store.table("metrics").snapshot().read().to_pylist()
-    by_cell = {(row["model_id"], row["protocol"], row["method"], row["metric"], row["split"]): row for row in metrics}
+    names = ("model_id", "protocol", "method", "pathway", "metric", "split")
+    by_cell = {tuple(row[name] for name in names): row for row in metrics}
     sixth = next(found for found in results if found.variant == "(6) N+S, iterative" and "w/ nar." in found.measure)
-    stored = by_cell[sixth.model_id, "htstep-r1", "vina with narrations", "R@1", "val_seen"]
+    stored = by_cell[sixth.model_id, "htstep-r1", "vina", "fused", "R@1", "val_seen"]
     assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.split == "val_seen"
 
 

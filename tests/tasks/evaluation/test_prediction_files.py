@@ -7,8 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.evaluation.benchmarks.benchmark import Protocol
+from tasks.evaluation.benchmarks.crosstask import CROSSTASK_FREE
+from tasks.evaluation.benchmarks.crosstask_articles import CROSSTASK_ARTICLES_RECALL
+from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN_R1
+from tasks.evaluation.benchmarks.htstep import HTSTEP_MAP, HTSTEP_R1
 from tasks.evaluation.prediction_files import BadPredictions, read_predictions
-from tasks.evaluation.protocols import CROSSTASK, CROSSTASK_ARTICLES, HTM_ALIGN, HTSTEP_MAP, HTSTEP_R1, Protocol
 
 ROWS = [("a", 1, 2.5), ("-b", 3, 0.0)]
 HEADER = "video-id,label,t\n"
@@ -111,7 +115,9 @@ def test_numbers_as_ids_in_parquet(tmp_path: Path) -> None:
         "7",
         "1234567",
     ]  # as pandas may write
-    rows = read(tmp_path, pa.table({"task": [23521, 1], "video": ["x", "y"], "step": [1, 2], "t": [0, 1]}), CROSSTASK)
+    rows = read(
+        tmp_path, pa.table({"task": [23521, 1], "video": ["x", "y"], "step": [1, 2], "t": [0, 1]}), CROSSTASK_FREE
+    )
     assert rows == [("23521", "x", 1, 0.0), ("1", "y", 2, 1.0)]
 
 
@@ -120,9 +126,9 @@ def test_numbers_as_ids_in_parquet(tmp_path: Path) -> None:
     [
         (HTSTEP_R1, "video-id,label,t"),
         (HTSTEP_MAP, "video-id,t-start,t-end,label,score"),
-        (CROSSTASK, "task,video,step,t"),
-        (CROSSTASK_ARTICLES, "task,video-id,headline,t-start,t-end,score"),
-        (HTM_ALIGN, "video-id,index,t,score"),
+        (CROSSTASK_FREE, "task,video,step,t"),
+        (CROSSTASK_ARTICLES_RECALL, "task,video-id,headline,t-start,t-end,score"),
+        (HTM_ALIGN_R1, "video-id,index,t,score"),
     ],
 )
 def test_each_protocol_names_its_columns(tmp_path: Path, protocol: Protocol, header: str) -> None:
@@ -252,10 +258,10 @@ def test_odd_segments_that_make_sense(tmp_path: Path) -> None:
 
 
 def test_the_same_step_of_another_task_or_video_is_no_repetition(tmp_path: Path) -> None:
-    assert len(read(tmp_path, "task,video,step,t\n1,a,1,0\n2,a,1,0\n1,b,1,0\n1,a,2,0\n", CROSSTASK)) == 4
-    said = refusal(tmp_path, "task,video,step,t\n1,a,1,0\n2,a,1,0\n1,a,1,5\n", CROSSTASK)
+    assert len(read(tmp_path, "task,video,step,t\n1,a,1,0\n2,a,1,0\n1,b,1,0\n1,a,2,0\n", CROSSTASK_FREE)) == 4
+    said = refusal(tmp_path, "task,video,step,t\n1,a,1,0\n2,a,1,0\n1,a,1,5\n", CROSSTASK_FREE)
     assert "row 3: it repeats row 1: one moment for each step" in said
-    assert "row 2: it repeats row 1" in refusal(tmp_path, "video-id,index,t,score\na,0,1,1\na,0,1,1\n", HTM_ALIGN)
+    assert "row 2: it repeats row 1" in refusal(tmp_path, "video-id,index,t,score\na,0,1,1\na,0,1,1\n", HTM_ALIGN_R1)
 
 
 def test_a_row_is_counted_once_whatever_is_wrong_with_it(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from storage import Store
 from storage.catalogue import Catalogue
 from storage.feature_reader import FeatureReader
 from tasks.evaluation import presence
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.families import Pathway
 from tasks.evaluation.presence import _half, calibrate
-from tasks.evaluation.questions import question_of
+from tasks.evaluation.queries import read_queries
 from tasks.evaluation.results import student_of
 from tasks.evaluation.stage import EVALUATION, trained_methods
 from tasks.pipeline.job import Job
@@ -31,9 +33,9 @@ def test_every_step_of_every_annotated_held_out_video_is_judged(trained: Job) ->
             SELECT count(*) AS steps FROM (SELECT DISTINCT video_id, article_id, step_id FROM annotations
             WHERE benchmark = 'htstep' AND split <> 'train')""").to_pylist()[0]["steps"]
         found = catalogue.query("FROM presences").to_pylist()
-    assert {row["method"] for row in found} == {"vina", "vina with narrations"}
-    for method in ("vina", "vina with narrations"):
-        own = [row for row in found if row["method"] == method]
+    assert {(row["method"], row["pathway"]) for row in found} == {("vina", "direct"), ("vina", "fused")}
+    for pathway in ("direct", "fused"):
+        own = [row for row in found if row["pathway"] == pathway]
         assert len(own) == asked["steps"] and len({row["video_id"] for row in own}) == asked["videos"] == 32
         assert sum(row["is_shown"] for row in own) == shown
         assert all(0 < row["presence"] < 1 for row in own)
@@ -42,20 +44,23 @@ def test_every_step_of_every_annotated_held_out_video_is_judged(trained: Job) ->
 def test_metrics_are_those_of_the_table(trained: Job) -> None:
     store = Store(trained.store)
     with Catalogue(store) as catalogue:
-        rows = catalogue.query("FROM presences WHERE method = 'vina' AND split = 'test_seen'")
-        metrics = catalogue.query("FROM metrics WHERE protocol = 'htstep-presence' AND split = 'test_seen'").to_pylist()
+        rows = catalogue.query("FROM presences WHERE pathway = 'direct' AND split = 'test_seen'")
+        metrics = catalogue.query("""
+            FROM metrics WHERE protocol IN ('htstep-presence', 'htstep-presence-by-peak') AND method = 'vina'
+            AND split = 'test_seen'""").to_pylist()
         bins = catalogue.query("""
             FROM presence_reliability
-            WHERE method = 'vina' AND split = 'test_seen' AND judge = 'presence'""").to_pylist()
+            WHERE pathway = 'direct' AND split = 'test_seen' AND judge = 'presence'""").to_pylist()
     assert {(row["num_videos"], row["num_missing"]) for row in metrics} == {(16, 0)}
-    values = {(row["method"], row["metric"]): row["value"] for row in metrics}
+    values = {(row["protocol"], row["metric"]): row["value"] for row in metrics if row["pathway"] == "direct"}
     shown = np.array(rows["is_shown"].to_pylist())
-    for column, method in (("presence", "vina"), ("peak", "vina, plain peak")):
+    assert len(metrics) == 8, "two protocols of two pathways with two metrics each"
+    for column, protocol in (("presence", "htstep-presence"), ("peak", "htstep-presence-by-peak")):
         scores = rows[column].to_numpy()
         wins = (scores[shown][:, None] > scores[~shown]) + (scores[shown][:, None] == scores[~shown]) / 2
-        assert values[method, "AUC"] == pytest.approx(100 * wins.mean())
+        assert values[protocol, "AUC"] == pytest.approx(100 * wins.mean())
     error = sum(abs(row["said"] - row["shown"]) * row["steps"] for row in bins) / len(rows)
-    assert values["vina", "ECE"] == pytest.approx(100 * error, abs=0.05)
+    assert values["htstep-presence", "ECE"] == pytest.approx(100 * error, abs=0.05)
 
 
 def test_test_videos_are_judged_by_the_weights_in_the_models_file(trained: Job) -> None:
@@ -64,7 +69,7 @@ def test_test_videos_are_judged_by_the_weights_in_the_models_file(trained: Job) 
     features = FeatureReader(store, model.backbone)
     steps = store.table("steps").snapshot().where(source="htstep").read().to_pylist()
     headlines = {int(step["step_id"]): (step["article_id"], step["row"], step["headline"]) for step in steps}
-    rows = store.table("presences").snapshot().where(method="vina").read().to_pylist()
+    rows = store.table("presences").snapshot().where(method="vina", pathway="direct").read().to_pylist()
     for row in (row for row in rows if row["split"] == "test_seen"):
         own = sorted(step for step in headlines.values() if step[0] == row["article_id"])
         found = model.ground(features.read(row["video_id"]), [headline for _, _, headline in own])
@@ -74,20 +79,20 @@ def test_test_videos_are_judged_by_the_weights_in_the_models_file(trained: Job) 
 def test_a_half_is_judged_by_the_other_half_alone(trained: Job) -> None:
     """If the truth of one half were the opposite, the other half would be judged otherwise, and it itself as before."""
     store = Store(trained.store)
-    (method,) = (method for method in trained_methods(trained) if method.name == "vina")
-    question = question_of(store, "htstep", method.corpus)
-    before = calibrate(store, method, question)[""][1].to_pylist()
+    (method,) = (method for method in trained_methods(trained) if method.family == "vina")
+    queries = read_queries(store, HTSTEP, method.corpus)
+    before = calibrate(store, method, queries)[Pathway.DIRECT][1].to_pylist()
     annotated = presence._Annotated.read(store)
     opposite: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {
         (video, article, label): [] if annotated.shown.get((video, article, label)) else [(0.0, 1.0)]
         for video, article in annotated.splits
-        for label in question.labels.get(article, [])
+        for label in queries.labels.get(article, [])
         if _half(video)
     }
     turned = presence._Annotated({**annotated.shown, **opposite}, annotated.splits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(presence._Annotated, "read", lambda store: turned)
-        after = calibrate(store, method, question)[""][1].to_pylist()
+        after = calibrate(store, method, queries)[Pathway.DIRECT][1].to_pylist()
     for old, new in zip(before, after, strict=True):
         if old["split"] == "val_seen":
             assert (old["presence"] == new["presence"]) == _half(old["video_id"])

@@ -11,9 +11,11 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
-from tasks.evaluation.results import read_results
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.families import label_of
+from tasks.evaluation.results import ResultRow, read_results
 from tasks.evaluation.stage import evaluate
-from tasks.evaluation.submission import export_htstep
+from tasks.evaluation.submission import export_predictions
 from tasks.importers.sources import forget_source, import_source
 from tasks.pipeline.job import Job
 from tasks.pipeline.run_record import record_run
@@ -23,7 +25,7 @@ from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in
 from tests.tasks.evaluation.conftest import Measured
 
-TOLD = ("htstep-r1", "R@1", "vina with narrations")
+FUSED = ("htstep-r1", "R@1", ResultRow("vina", "fused"))
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +45,13 @@ def copy(recorded: Measured, tmp_path: Path) -> Iterator[Measured]:
     yield recorded._replace(job=recorded.job.changed(store=str(tmp_path / "store")))
 
 
-def stored(store: Store, protocol: str, method: str, split: str) -> float:
+def stored(store: Store, protocol: str, label: str, split: str) -> float:
     rows = store.table("metrics").snapshot().read().to_pylist()
     (value,) = [
         row["value"]
         for row in rows
-        if (row["protocol"], row["method"], row["split"], row["metric"]) == (protocol, method, split, "R@1")
+        if (row["protocol"], row["split"], row["metric"]) == (protocol, split, "R@1")
+        and label_of(row["method"], row["pathway"]) == label
     ]
     return float(value)
 
@@ -56,14 +59,15 @@ def stored(store: Store, protocol: str, method: str, split: str) -> float:
 def test_ours_stand_beside_the_papers_and_later_ones(recorded: Measured) -> None:
     found = read_results(recorded.store)
     assert found.run_id == "run-1"
-    assert found.ours[TOLD] == [stored(recorded.store, "htstep-r1", "vina with narrations", "test_seen")]
-    assert found.paper[TOLD] == 37.4 and found.paper["htm-align", "AUC", "vina"] == 76
-    later = {(protocol, method): value for (protocol, _, method), value in found.later.items()}
+    assert found.ours[FUSED] == [stored(recorded.store, "htstep-r1", "vina with narrations", "test_seen")]
+    assert found.paper[FUSED] == 37.4 and found.paper["htm-align", "AUC", ResultRow("vina")] == 76
+    later = {(protocol, row.label): value for (protocol, _, row), value in found.later.items()}
     assert later == {
         ("htstep-r1", "MPTVA"): 43.3, ("htm-align", "MPTVA"): 69.3, ("crosstask", "MPTVA"): 47.9,
         ("htstep-r1", "NSVA"): 46.4, ("htm-align", "NSVA"): 71.6, ("crosstask", "NSVA"): 46.7,
     }  # fmt: skip
-    assert found.methods.index("uniform") < found.methods.index("tan-lc") < found.methods.index("vina")
+    labels = [row.label for row in found.rows]
+    assert labels.index("uniform") < labels.index("tan-lc") < labels.index("vina")
 
 
 def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: Measured) -> None:
@@ -78,16 +82,16 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
     with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], newest.model_dump()):
         pass
     found = read_results(copy.store)
-    assert found.run_id == "run-9" and len(found.ours[TOLD]) == 2, "seeds 7 and 8"
-    assert len(found.ours["htstep-r1", "R@1", "uniform"]) == 1
+    assert found.run_id == "run-9" and len(found.ours[FUSED]) == 2, "seeds 7 and 8"
+    assert len(found.ours["htstep-r1", "R@1", ResultRow("uniform")]) == 1
     model_id = Curriculum(copy.job, alone("cpu")).name
     own = copy.store.table("metrics").snapshot().where(model_id=model_id, benchmark="htstep").read().to_pylist()
     (value,) = [
         row["value"]
         for row in own
-        if (row["method"], row["split"]) == (TOLD[2], "test_seen") and row["metric"] == "R@1"
+        if (row["method"], row["pathway"], row["split"]) == ("vina", "fused", "test_seen") and row["metric"] == "R@1"
     ]
-    assert read_results(copy.store, "run-1").ours[TOLD] == [value]
+    assert read_results(copy.store, "run-1").ours[FUSED] == [value]
 
 
 def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measured) -> None:
@@ -99,9 +103,9 @@ def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measu
         public = rows.filter(pc.equal(rows["split"], "val_seen"))
         table.commit(public, partition, shard.name, fingerprint="val", run_id="run-1")
     found = read_results(copy.store)
-    assert (found.paper[TOLD], found.paper["htstep-r1", "R@1", "tan-lc"]) == (39.1, 30.7)
+    assert (found.paper[FUSED], found.paper["htstep-r1", "R@1", ResultRow("tan-lc")]) == (39.1, 30.7)
     assert not [key for key in found.later if key[0] == "htstep-r1"], "those are of test videos"
-    assert found.paper["htm-align", "R@1", "vina"] == 66.5
+    assert found.paper["htm-align", "R@1", ResultRow("vina")] == 66.5
 
 
 def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
@@ -134,7 +138,12 @@ def test_the_command_prints_it(recorded: Measured, capsys: pytest.CaptureFixture
     assert "vina with narrations, in the paper" in said and "MPTVA, published later" in said
     assert main(["results", "--store", recorded.job.store, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    (row,) = [row for row in answer["numbers"] if (row["protocol"], row["metric"], row["method"]) == TOLD]
+    (row,) = [
+        row
+        for row in answer["numbers"]
+        if (row["protocol"], row["metric"], row["method"]) == ("htstep-r1", "R@1", "vina with narrations")
+    ]
+    assert row["pathway"] == "fused"
     assert (row["ours"], row["paper"], row["later"]) == ([value], 37.4, None)
 
 
@@ -154,15 +163,15 @@ def test_the_servers_file(
     rows = read(tmp_path / "htstep-test_seen.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["htstep-test_seen.csv"]
     snapshot = recorded.store.table("predictions").snapshot()
-    kept = snapshot.where(protocol="htstep-map", method="vina with narrations").read().to_pylist()
+    kept = snapshot.where(protocol="htstep-map", method="vina", pathway="fused").read().to_pylist()
     videos = recorded.store.table("videos").snapshot().where(source="htstep").read().to_pylist()
     tested = {row["video_id"] for row in videos if row["split"] == "test_seen"}
     expected = [(row["video_id"], row["label"]) for row in kept if row["video_id"] in tested]
     assert [(row["video-id"], int(row["label"])) for row in rows] == expected
     assert all(0 <= float(row["t-start"]) < float(row["t-end"]) for row in rows)
     model_id = Curriculum(recorded.job, alone("cpu")).name
-    named = export_htstep(recorded.store, model_id, "val_seen", "vina", tmp_path / "val.csv")
-    assert (named.model_id, named.method, named.num_videos) == (model_id, "vina", 4)
+    named = export_predictions(recorded.store, HTSTEP, model_id, "val_seen", tmp_path / "val.csv", "vina", "direct")
+    assert (named.model_id, named.method, named.pathway, named.num_videos) == (model_id, "vina", "direct", 4)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,11 @@ def test_the_servers_file(
         (["nobody"], "there is no run 'nobody' that trained or measured a model"),
         (["vina@00000000"], "vina@00000000 has no predictions for HT-Step; those that have: all-MiniLM"),
         (["run-1", "--split", "x"], "HT-Step has no split 'x' in the store; there are test_seen, train, val_seen"),
-        (["run-1", "--method", "y"], "run-1 has no method 'y': choose --method 'vina' or 'vina with narrations'"),
+        (
+            ["run-1", "--method", "y"],
+            "run-1 has no method 'y': choose --method 'vina' --pathway 'direct' or --method 'vina' --pathway 'fused'",
+        ),
+        (["run-1", "--pathway", "indirect"], "run-1 has no pathway 'indirect': choose --method 'vina' --pathway"),
         (["run-1", "--split", "train"], "has no predictions for train: its videos need features"),
     ],
 )
@@ -189,12 +202,12 @@ def test_videos_that_only_the_server_has_annotated_are_predicted(copy: Measured,
     path = tmp_path / "htstep/annotations.json"
     public = {name: entry for name, entry in json.loads(path.read_text()).items() if entry["subset"] != "test_seen"}
     path.write_text(json.dumps(public))
-    before = export_htstep(copy.store, "run-1", "test_seen", None, tmp_path / "before.csv")
+    before = export_predictions(copy.store, HTSTEP, "run-1", "test_seen", tmp_path / "before.csv")
     forget_source(copy.store, "htstep")
     import_source(copy.store, "run-2", "htstep", tmp_path / "htstep")
     job = Job.of(copy.job.store, "run-2", copy.job.settings_of(TrainingSettings))
     evaluate(job)
     rows = copy.store.table("metrics").snapshot().where(model_id=before.model_id, benchmark="htstep").read()
     assert set(rows["split"].to_pylist()) == {"val_seen"}, "nothing can be measured where nothing is annotated"
-    found = export_htstep(copy.store, before.model_id, "test_seen", None, tmp_path / "after.csv")
+    found = export_predictions(copy.store, HTSTEP, before.model_id, "test_seen", tmp_path / "after.csv")
     assert found == before and read(tmp_path / "after.csv") == read(tmp_path / "before.csv")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from storage import Store
+from tasks.evaluation.benchmarks.registry import find_protocol
 from tasks.evaluation.prediction_files import read_predictions
-from tasks.evaluation.protocols import PROTOCOLS, Protocol
 from tasks.evaluation.scoring import Predictions, Scored, score
 from tasks.evaluation.truth import read_truth
 from tasks.importers.sources import import_source
@@ -34,13 +34,13 @@ def scored(
     folder: Path, name: str, rows: Rows | None = None, split: str = "", data: Path | None = None, seed: int = 0
 ) -> Scored:
     """The predictions made by hand, or others, held against the data set made by hand, or another."""
-    protocol: Protocol = PROTOCOLS[name]
+    benchmark, protocol = find_protocol(name)
     path = folder / "mine.csv"
     path.write_text(csv_text(name, rows))
     store = Store(folder / "store")
-    summary = import_source(store, "run-1", protocol.source, data or write_data(folder, name))
+    summary = import_source(store, "run-1", benchmark.source, data or write_data(folder, name))
     assert not summary.damaged and not summary.rejected
-    truth = read_truth(store, protocol.benchmark, split or SPLITS.get(name, "test"))
+    truth = read_truth(store, benchmark, split or SPLITS.get(name, "test"))
     return score(protocol, truth, Predictions.of(read_predictions(path, protocol), protocol, truth), seed=seed)
 
 

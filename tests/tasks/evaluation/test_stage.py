@@ -16,10 +16,13 @@ from storage.catalogue import Catalogue
 from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.script import World
+from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_protocol
+from tasks.evaluation.families import label_of
 from tasks.evaluation.methods import rules, trained
 from tasks.evaluation.predicting import as_in_files
-from tasks.evaluation.protocols import PROTOCOLS
-from tasks.evaluation.questions import question_of
+from tasks.evaluation.queries import read_queries
 from tasks.evaluation.stage import Evaluation, evaluate
 from tasks.evaluation.text_methods import sentences_by_asr_times
 from tasks.importers.settings import ImportSettings
@@ -40,17 +43,17 @@ from vina_model.tokenizer import VOCABULARY_SIZE
 
 RULES = {"random", "centre", "uniform", "truth"}
 WITH = "vina with narrations"
-WAYS = {WITH, f"{WITH}, direct", f"{WITH}, indirect", f"{WITH}, indirect by ASR times"}
+PATHWAYS = {WITH, f"{WITH}, direct", f"{WITH}, indirect", f"{WITH}, indirect by ASR times"}
 SENTENCES = "sentences by ASR times"
 Segments = list[tuple[float, float]]
 
 
 def rows_of(store: Store, protocol: str, split: str) -> dict[tuple[str, str], float]:
-    """Values by method and metric."""
+    """Values by the label of method and pathway, and by metric."""
     rows = store.table("metrics").snapshot().read().to_pylist()
     chosen = [row for row in rows if (row["protocol"], row["split"]) == (protocol, split)]
     assert all(row["low"] <= row["value"] <= row["high"] and row["num_missing"] == 0 for row in chosen)
-    return {(row["method"], row["metric"]): row["value"] for row in chosen}
+    return {(label_of(row["method"], row["pathway"]), row["metric"]): row["value"] for row in chosen}
 
 
 def truth(store: Store, split: str) -> list[tuple[str, str, Segments]]:
@@ -70,23 +73,25 @@ def test_every_method_is_measured_on_every_benchmark(measured: Measured) -> None
     assert "htstep, htm-align, crosstask, crosstask-articles" in measured.report
     models = {"tan-lc", "vina", WITH}
     for split in ("val_seen", "test_seen"):
-        assert {name for name, _ in rows_of(store, "htstep-r1", split)} == RULES | {SENTENCES} | models | WAYS
+        assert {name for name, _ in rows_of(store, "htstep-r1", split)} == RULES | {SENTENCES} | models | PATHWAYS
         assert {name for name, _ in rows_of(store, "htstep-map", split)} == RULES | {SENTENCES} | models
     assert {name for name, _ in rows_of(store, "htm-align", "test")} == RULES | {"tan-lc", "vina"}
     for protocol in ("crosstask", "crosstask-ordered"):
         assert {name for name, _ in rows_of(store, protocol, "test")} == RULES | {SENTENCES} | models
     assert len(rows_of(store, "crosstask-articles", "test")) == 6 * len(RULES | {SENTENCES} | models)
     rows = store.table("metrics").snapshot().read().to_pylist()
-    assert all(row["protocol_version"] == PROTOCOLS[row["protocol"]].version for row in rows)
-    assert {row["seed"] for row in rows if row["method"] in models} == {measured.job.settings_of(TrainingSettings).seed}
+    assert all(row["protocol_version"] == find_protocol(row["protocol"])[1].version for row in rows)
+    assert {row["seed"] for row in rows if row["method"] in ("tan-lc", "vina")} == {
+        measured.job.settings_of(TrainingSettings).seed
+    }
 
 
 @pytest.mark.parametrize("split", ["val_seen", "test_seen"])
 def test_step_recall_is_that_of_the_models_own_matrices(measured: Measured, split: str) -> None:
     work = Curriculum(measured.job, alone("cpu"))
     found, known = rows_of(measured.store, "htstep-r1", split), truth(measured.store, split)
-    question = question_of(work.store, "htstep", work.corpus)
-    articles, corpus = dict(question.pairs), question.corpus
+    queries = read_queries(work.store, HTSTEP, work.corpus)
+    articles, corpus = dict(queries.pairs), queries.corpus
     assert len(known) > 5
     for _, method, model in work.trained():
         hits: list[bool] = []
@@ -120,15 +125,17 @@ def test_step_recall_is_that_of_the_models_own_matrices(measured: Measured, spli
 def test_stored_predictions_have_the_same_score_as_anyones_file(
     measured: Measured, protocol: str, folder: str, split: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    method = "vina" if protocol == "htm-align" else WITH
+    pathway = "direct" if protocol == "htm-align" else "fused"
     known = rows_of(measured.store, protocol, split)
-    rows = measured.store.table("predictions").snapshot().where(protocol=protocol, method=method).read()
-    pacsv.write_csv(as_in_files(rows, PROTOCOLS[protocol]), tmp_path / "mine.csv")
+    rows = (
+        measured.store.table("predictions").snapshot().where(protocol=protocol, method="vina", pathway=pathway).read()
+    )
+    pacsv.write_csv(as_in_files(rows, find_protocol(protocol)[1]), tmp_path / "mine.csv")
     data = str(measured.corpus / folder)
     asked = ["score", protocol, "--data", data, "--predictions", str(tmp_path / "mine.csv"), "--split", split]
     assert main([*asked, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    stored = {metric: value for (name, metric), value in known.items() if name == method}
+    stored = {metric: value for (name, metric), value in known.items() if name == label_of("vina", pathway)}
     assert {metric: found["value"] for metric, found in answer["metrics"].items()} == pytest.approx(stored, abs=1e-4)
 
 
@@ -201,20 +208,22 @@ def test_where_nobody_speaks_nothing_is_said_of_narrations(measured: Measured, t
     corpus = Corpus(store, job.settings_of(TrainingSettings).backbone, "metadata")
     Evaluation(store, "run-2").measure(trained(model_id, "vina", model, corpus, job.settings_of(TrainingSettings)))
     rows = store.table("metrics").snapshot().where(model_id=model_id, benchmark="crosstask").read().to_pylist()
-    assert {row["method"] for row in rows} == {"vina"}, "with narrations it would be the same number under another name"
+    assert {(row["method"], row["pathway"]) for row in rows} == {("vina", "direct")}, (
+        "with narrations it would be the same number under another name"
+    )
     assert sentences_by_asr_times(store, "run-2", corpus, job.settings_of(PairingSettings)) is None
 
 
 def test_padding_does_not_make_a_narration_alignable(measured: Measured) -> None:
     corpus = Corpus(measured.store, measured.job.settings_of(TrainingSettings).backbone, "metadata")
-    question = question_of(measured.store, "htm-align", corpus)
-    centre = next(method for method in rules(corpus) if method.name == "centre")
-    for answer in centre.answer(question):
+    queries = read_queries(measured.store, HTM_ALIGN, corpus)
+    centre = next(method for method in rules(corpus) if method.family == "centre")
+    for answer in centre.answer(queries):
         assert answer.alignable_BS is not None
         for row, (video, _) in enumerate(answer.pairs):
             nearest = 0.5 if corpus.num_seconds[video] % 2 == 0 else 0.0
-            assert answer.alignable_BS[row, : len(question.labels[video])].tolist() == [-nearest] * len(
-                question.labels[video]
+            assert answer.alignable_BS[row, : len(queries.labels[video])].tolist() == [-nearest] * len(
+                queries.labels[video]
             )
 
 
@@ -268,5 +277,7 @@ def test_a_published_tan_is_measured_too(tmp_path: Path) -> None:
     settings = TINY.changed(tan=str(tmp_path / "t.pth.tar"))
     evaluate(Job.of(store.uri, "run-1", settings))
     rows = [row for row in store.table("metrics").snapshot().read().to_pylist() if row["method"] == "tan"]
-    assert {row["protocol"] for row in rows} == set(PROTOCOLS) and {row["seed"] for row in rows} == {None}
+    assert {row["protocol"] for row in rows} == {
+        each.name for benchmark in BENCHMARKS for each in benchmark.protocols
+    } and {row["seed"] for row in rows} == {None}
     assert all(row["model_id"].startswith("t.pth.tar@") for row in rows)

@@ -9,6 +9,7 @@ import pytest
 
 from storage import Store
 from storage.catalogue import Catalogue
+from tasks.evaluation.benchmarks.registry import find_benchmark
 from tasks.evaluation.statistics import Statistics, read_statistics
 from tasks.importers.sources import import_source
 
@@ -91,7 +92,7 @@ def averaged(found: Statistics) -> dict[str, Any]:
 
 
 def test_segments_are_counted_and_their_union_is_measured(store: Store, tmp_path: Path) -> None:
-    found = read_statistics(import_by_hand(store, "htstep", tmp_path), "htstep")
+    found = read_statistics(import_by_hand(store, "htstep", tmp_path), find_benchmark("htstep"))
     assert counted(found) == {"test_seen": [1, 1, 5, 3, 3], "val_seen": [3, 2, 11, 5, 6], "all": [4, 2, 11, 8, 9]}
     assert averaged(found) == {"Boil an Egg": [2, 2, 0.75, 0.25, 0], "Fry Rice": [2, 2, 0.4, 0.75, 1]}
     assert list(found.activities[0]) == [
@@ -107,36 +108,38 @@ def test_segments_are_counted_and_their_union_is_measured(store: Store, tmp_path
 
 def test_one_split_and_averages_over_activities(tmp_path: Path) -> None:
     store = import_by_hand(Store(tmp_path / "store"), "htstep", tmp_path)
-    found = read_statistics(store, "htstep", "val_seen")
+    found = read_statistics(store, find_benchmark("htstep"), "val_seen")
     assert counted(found) == {"val_seen": [3, 2, 11, 5, 6]}
     assert [(row["activity"], row["video_coverage"]) for row in found.activities] == [
         ("Boil an Egg", pytest.approx(0.25)),
         ("Fry Rice", None),
     ]
     assert list(found.averages.values()) == pytest.approx([1.5, (0.75 + 0.2) / 2, 0.25, 1])
-    assert counted(read_statistics(store, "htstep", "test_seen")) == {"test_seen": [1, 1, 5, 3, 3]}
+    assert counted(read_statistics(store, find_benchmark("htstep"), "test_seen")) == {"test_seen": [1, 1, 5, 3, 3]}
 
 
 def test_a_video_of_two_tasks_and_lengths_that_another_source_knows(tmp_path: Path) -> None:
     store = import_by_hand(Store(tmp_path / "store"), "crosstask", tmp_path)
-    found = read_statistics(store, "crosstask")
+    found = read_statistics(store, find_benchmark("crosstask"))
     assert counted(found) == {"test": [2, 2, 5, 3, 4], "validation": [1, 1, 3, 1, 1], "all": [3, 2, 5, 4, 5]}
     assert averaged(found) == {"Make Coffee": [1, 1, 0.5, 0.5, 0], "Make Tea": [3, 4 / 3, 4 / 9, 0.75, 2]}
     import_by_hand(store, "youwikihow", tmp_path)
-    tea = read_statistics(store, "crosstask").activities[1]
+    tea = read_statistics(store, find_benchmark("crosstask")).activities[1]
     assert (tea["video_coverage"], tea["videos_of_unknown_length"]) == (pytest.approx((0.75 + 0.1) / 2), 1)
 
 
 def test_segments_that_no_headline_describes_are_no_steps(tmp_path: Path) -> None:
     found = read_statistics(
-        import_by_hand(Store(tmp_path / "store"), "youwikihow", tmp_path), "crosstask-articles", "test"
+        import_by_hand(Store(tmp_path / "store"), "youwikihow", tmp_path), find_benchmark("crosstask-articles"), "test"
     )
     assert counted(found) == {"test": [1, 1, 4, 3, 3]}
     assert averaged(found) == {"Make Tea": [1, 3, 0.75, 0.375, 0]}
 
 
 def test_narrations_are_counted(tmp_path: Path) -> None:
-    found = read_statistics(import_by_hand(Store(tmp_path / "store"), "htm-align", tmp_path), "htm-align")
+    found = read_statistics(
+        import_by_hand(Store(tmp_path / "store"), "htm-align", tmp_path), find_benchmark("htm-align")
+    )
     assert found.counts == [{"split": "test", "videos": 2, "narrations": 3, "alignable_narrations": 2}]
     assert found.activities == [] and found.averages == {}
 
@@ -147,7 +150,7 @@ def test_narrations_are_counted(tmp_path: Path) -> None:
 )
 def test_annotations_that_are_not_there(tmp_path: Path, benchmark: str, source: str) -> None:
     with pytest.raises(ValueError, match=f"no annotations of {benchmark}: .* `vina import {source} PATH`"):
-        read_statistics(Store(tmp_path), benchmark)
+        read_statistics(Store(tmp_path), find_benchmark(benchmark))
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +163,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @real
 def test_htstep_has_the_papers_averages(published: Store) -> None:
-    found = read_statistics(published, "htstep")
+    found = read_statistics(published, find_benchmark("htstep"))
     assert counted(found) == {"val_seen": [600, 120, 1_395, 983, 3_441]}
     steps, step_coverage, video_coverage, unknown = found.averages.values()
     assert (round(steps, 1), round(step_coverage, 2), round(video_coverage, 2), unknown) == (4.0, 0.42, 0.24, 0)
@@ -200,10 +203,10 @@ def test_video_coverage_is_that_of_a_sweep(published: Store) -> None:
 
 @real
 def test_crosstask_has_the_papers_counts(published: Store) -> None:
-    assert counted(read_statistics(published, "crosstask")) == {
+    assert counted(read_statistics(published, find_benchmark("crosstask"))) == {
         "test": [2_390, 18, 133, 133, 18_067],
         "validation": [360, 18, 133, 133, 2_852],
         "all": [2_750, 18, 133, 133, 20_919],
     }
-    found = read_statistics(published, "crosstask-articles", "test")
+    found = read_statistics(published, find_benchmark("crosstask-articles"), "test")
     assert counted(found) == {"test": [2_407, 15, 154, 86, 16_035]} and len(found.activities) == 15

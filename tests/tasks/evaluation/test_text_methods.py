@@ -11,7 +11,9 @@ import pytest
 
 from storage import Store
 from storage.feature_reader import FeatureReader
-from tasks.evaluation.questions import question_of
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.families import Pathway
+from tasks.evaluation.queries import read_queries
 from tasks.evaluation.stage import evaluate
 from tasks.evaluation.text_methods import read_embeddings, sentences_by_asr_times, zero_shot
 from tasks.importers.sources import Options, forget_source, import_source
@@ -31,15 +33,15 @@ def test_steps_are_put_where_similar_narrations_are_said(measured: Measured) -> 
     assert method is not None and method.model_id.startswith("all-MiniLM-L6-v2@"), (
         "its name says whose numbers they are"
     )
-    question = question_of(store, "htstep", corpus)
+    queries = read_queries(store, HTSTEP, corpus)
     vectors = read_embeddings(
         store, method.model_id, "SELECT headline AS text FROM steps UNION SELECT text FROM narrations"
     )
     checked = 0
-    for answer in method.answer(question):
+    for answer in method.answer(queries):
         for row, (video, article) in enumerate(answer.pairs):
             said = corpus.narrations(video)
-            for step, headline in enumerate(question.corpus.steps[article]):
+            for step, headline in enumerate(queries.corpus.steps[article]):
                 likes = [
                     math.exp(float(vectors[headline].astype(float) @ vectors[t].astype(float)) / 0.07)
                     for t in said.texts
@@ -47,7 +49,7 @@ def test_steps_are_put_where_similar_narrations_are_said(measured: Measured) -> 
                 expected = np.zeros(corpus.num_seconds[video])
                 for like, (start, end) in zip(likes, said.spans, strict=True):
                     expected[math.floor(start) : max(math.ceil(end), math.floor(start) + 1)] += like / sum(likes)
-                found = answer.ways[""][row, step, : len(expected)].numpy()
+                found = answer.scores[Pathway.INDIRECT_BY_ASR][row, step, : len(expected)].numpy()
                 np.testing.assert_allclose(found, expected, atol=2e-3)
                 checked += 1
     assert checked > 20
@@ -57,19 +59,19 @@ def make_space(measured: Measured, folder: Path, scale: float = 1.0) -> tuple[St
     """A store with a network in whose space every shown step's second looks like its headline."""
     shutil.copytree(measured.job.store, folder / "store")
     store = Store(folder / "store")
-    question = question_of(
-        store, "htstep", Corpus(store, measured.job.settings_of(TrainingSettings).backbone, "metadata")
+    queries = read_queries(
+        store, HTSTEP, Corpus(store, measured.job.settings_of(TrainingSettings).backbone, "metadata")
     )
     rng = np.random.default_rng(0)
-    texts = sorted({text for steps in question.corpus.steps.values() for text in steps})
+    texts = sorted({text for steps in queries.corpus.steps.values() for text in steps})
     looks = {
         text: vector / np.linalg.norm(vector)
         for text, vector in zip(texts, rng.normal(size=(len(texts), WIDTH)), strict=True)
     }
     rows = store.table("annotations").snapshot().where(benchmark="htstep").read().to_pylist()
     (folder / "space").mkdir()
-    for video, _ in question.pairs:
-        vectors = 0.1 * rng.normal(size=(question.corpus.num_seconds[video], WIDTH))
+    for video, _ in queries.pairs:
+        vectors = 0.1 * rng.normal(size=(queries.corpus.num_seconds[video], WIDTH))
         for row in rows:
             if row["video_id"] == video:
                 vectors[int(row["start_s"]) + 1 : int(row["end_s"])] += looks[row["text"]]
@@ -109,13 +111,13 @@ def test_milnce_compares_by_dot_product_and_others_by_cosine(measured: Measured,
         import_source(store, "run-2", "features", tmp_path / "space", Options(backbone=name))
         import_source(store, "run-2", "texts", tmp_path / "space.parquet", Options(backbone=name))
     for method in zero_shot(store):
-        question = question_of(store, "htstep", method.corpus)
-        answers[method.corpus.backbone] = next(iter(method.answer(question)))
+        queries = read_queries(store, HTSTEP, method.corpus)
+        answers[method.corpus.backbone] = next(iter(method.answer(queries)))
     plain, joint = answers["space"], answers["s3d-milnce-joint"]
     video, _ = plain.pairs[0]
     lengths = np.linalg.norm(FeatureReader(store, "space").read(video).astype(np.float32), axis=1)
-    scaled = plain.ways[""][0, :, : len(lengths)].numpy() * lengths
-    np.testing.assert_allclose(joint.ways[""][0, :, : len(lengths)].numpy(), scaled, atol=0.02)
+    scaled = plain.scores[Pathway.DIRECT][0, :, : len(lengths)].numpy() * lengths
+    np.testing.assert_allclose(joint.scores[Pathway.DIRECT][0, :, : len(lengths)].numpy(), scaled, atol=0.02)
 
 
 def test_texts_are_imported_once_and_forgotten(measured: Measured, tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_texts_of_several_files_are_one_model_and_those_without_a_vector_are_mis
     (method,) = zero_shot(store)
     evaluate(job)
     assert "texts of htstep have no vector: missed" in caplog.text
-    rows = store.table("predictions").snapshot().where(protocol="htstep-r1", method=method.name).read().to_pylist()
+    rows = store.table("predictions").snapshot().where(protocol="htstep-r1", method=method.family).read().to_pylist()
     steps = {
         int(row["step_id"]): row["headline"]
         for row in store.table("steps").snapshot().where(source="htstep").read().to_pylist()

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.vina_model.metrics.slow_metrics import Detection, Narration, Seconds, Segment
-from vina_model.metrics.columns import Bools, Detections, Floats, Ints, Points, Segments
+from vina_model.metrics.columns import Bools, Floats, Ints, Points, ScoredSegments, Segments
 
 OTHER_THREADS = "ignore:Do not use the .random. module"
 """A filter of warnings: hypothesis blames a strategy for random numbers that Prefect's threads draw meanwhile."""
@@ -92,8 +92,8 @@ def segment_columns(rows: Sequence[Segment]) -> Segments:
     )
 
 
-def detection_columns(rows: Sequence[Detection]) -> Detections:
-    return Detections(
+def detection_columns(rows: Sequence[Detection]) -> ScoredSegments:
+    return ScoredSegments(
         ints([row.video for row in rows]),
         ints([row.label for row in rows]),
         floats([row.start_s for row in rows]),

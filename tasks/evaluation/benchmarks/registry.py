@@ -1,0 +1,58 @@
+"""The list of benchmarks: a new one is one module and one line here (see tasks/evaluation/README.md).
+
+The list is read when it is needed, never copied at import: commands, tables, pages and the SQL view `paper` follow it.
+"""
+
+from typing import Any
+
+from storage.catalogue import register_paper
+from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol
+from tasks.evaluation.benchmarks.crosstask import CROSSTASK
+from tasks.evaluation.benchmarks.crosstask_articles import CROSSTASK_ARTICLES
+from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+
+BENCHMARKS: list[Benchmark] = [
+    HTSTEP,
+    HTM_ALIGN,
+    CROSSTASK,
+    CROSSTASK_ARTICLES,
+]
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """Return the benchmark of a name; a ValueError lists the names there are."""
+    benchmarks = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+    if name not in benchmarks:
+        raise ValueError(f"there is no benchmark {name!r}: choose one of {', '.join(benchmarks)}")
+    return benchmarks[name]
+
+
+def find_protocol(name: str) -> tuple[Benchmark, Protocol]:
+    """Return the protocol of a name, and its benchmark; a ValueError lists the names there are."""
+    protocols = {protocol.name: (benchmark, protocol) for benchmark in BENCHMARKS for protocol in benchmark.protocols}
+    if name not in protocols:
+        raise ValueError(f"there is no protocol {name!r}: choose one of {', '.join(protocols)}")
+    return protocols[name]
+
+
+def protocols_with_files() -> list[Protocol]:
+    """Return the protocols that `vina score` has."""
+    return [protocol for benchmark in BENCHMARKS for protocol in benchmark.protocols if protocol.takes_files]
+
+
+def result_columns(summary_only: bool = False) -> dict[str, dict[tuple[str, str], str]]:
+    """Return the columns of `vina results`: by group, then by protocol and metric, with their heads."""
+    columns: dict[str, dict[tuple[str, str], str]] = {}
+    for part in (part for benchmark in BENCHMARKS for part in benchmark.results):
+        if part.in_summary or not summary_only:
+            columns.setdefault(part.group, {}).update(part.titles)
+    return columns
+
+
+def paper_rows() -> list[dict[str, Any]]:
+    """Return the rows of the view `paper`."""
+    return [{"benchmark": each.name, **vars(number)} for each in BENCHMARKS for number in each.paper]
+
+
+register_paper(paper_rows)
