@@ -74,10 +74,6 @@ class BagOfWords(nn.Module):
         hidden_UK = hidden_UK.masked_fill((ids_U == 0)[:, None], 0)  # the least that ReLU gives: never wins
         return self.fc2(F.embedding_bag(places_NL, hidden_UK, mode="max"))
 
-    def encode(self, sentences: Sequence[str]) -> Tensor:
-        """Embeddings N x E of the first 32 words of each sentence. Give a batch at a time; gradients are kept."""
-        return self(self.tokenizer.tan(sentences).to(self.word_embd.weight.device))
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any], prefix: str = "", word_dropout: float = 0.0) -> Self:
         """The encoder whose `state_dict` this is, or which has this prefix ("text.") in a larger model's state."""
@@ -99,17 +95,15 @@ class BagOfWords(nn.Module):
     def from_keyed_vectors(
         cls,
         vectors: "KeyedVectors",
-        max_words: int | None = None,
         hidden_width: int = HIDDEN_WIDTH,
         output_width: int = JOINT_WIDTH,
         word_dropout: float = 0.0,
     ) -> Self:
         """Word vectors of gensim; the other layers are random.
 
-        Keys that the tokenizer never produces (capitals, hyphens, spaces) are left out. Of the others the first
-        `max_words` are taken: gensim and the published files list the most frequent first.
+        Keys that the tokenizer never produces (capitals, hyphens, spaces) are left out.
         """
-        rows = [row for row, word in enumerate(vectors.index_to_key) if words(word) == [word]][:max_words]
+        rows = [row for row, word in enumerate(vectors.index_to_key) if words(word) == [word]]
         vocabulary = [vectors.index_to_key[row] for row in rows]
         vectors_VW = torch.from_numpy(np.asarray(vectors.vectors[rows], dtype=np.float32))
         return cls(vocabulary, vectors_VW, hidden_width, output_width, word_dropout)
@@ -165,20 +159,20 @@ def train_word_vectors(sentences: Iterable[str], settings: WordTraining) -> "Key
 
     if iter(sentences) is sentences:
         raise ValueError("the sentences can be read only once, and training reads them often: give a list of them")
-    corpus = _Corpus(sentences)
+    word_lists = _WordLists(sentences)
     model = Word2Vec(**asdict(settings), workers=1)
-    model.build_vocab(corpus)
+    model.build_vocab(word_lists)
     if len(model.wv) == 0:
         raise ValueError(
             f"no word occurs {settings.min_count} times in the {model.corpus_count:,} sentences: "
             "give more of them, or lower min_count"
         )
-    model.train(corpus, total_examples=model.corpus_count, epochs=settings.epochs)
+    model.train(word_lists, total_examples=model.corpus_count, epochs=settings.epochs)
     return model.wv
 
 
-class _Corpus:
-    """The sentences as lists of words, anew each time it is read."""
+class _WordLists:
+    """The sentences as lists of words, which can be read any number of times."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self._sentences = sentences

@@ -17,7 +17,7 @@ from tasks.pipeline.device import checked_device
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Pair, Teacher, ask, plan_pairs, read_pairs
-from vina_model.alignment import Alignment, by_way_of_narrations, mask_of
+from vina_model.alignment import Alignment, indirect_pathway, mask_of
 from vina_model.batch import Batch
 from vina_model.objective import spans_to_positives
 
@@ -177,7 +177,7 @@ def _by_asr_times(told: Alignment, videos: list[str], corpus: Corpus) -> Tensor:
     """Steps to narrations as learnt, narrations to seconds as they are said."""
     assert told.sn_BSN is not None and told.narrations_BN is not None
     said_BNT = asr_times(videos, corpus, told.narrations_BN.shape[1], told.seconds_BT.shape[1]).to(told.sn_BSN)
-    return by_way_of_narrations(told.sn_BSN, said_BNT, told.narrations_BN)
+    return indirect_pathway(told.sn_BSN, said_BNT, told.narrations_BN)
 
 
 def asr_times(videos: list[str], corpus: Corpus, num_narrations: int, num_seconds: int) -> Tensor:

@@ -22,7 +22,7 @@ from storage import Store
 from tasks.evaluation.methods import WITH, Answer, Method, shown_spans
 from tasks.evaluation.questions import Question
 from tasks.training.teachers import Pair
-from vina_model.grounder import SILENT, TOLD
+from vina_model.grounder import WITH_NARRATIONS, WITHOUT_NARRATIONS
 from vina_model.metrics import presence as presence_metric
 from vina_model.metrics.bootstrap import estimate
 from vina_model.presence import EVIDENCE, Presence, evidence_of
@@ -31,7 +31,7 @@ BENCHMARK = "htstep"
 VERSION = f"1, {presence_metric.VERSION}"
 PEAK = ", plain peak"
 """What the presence is held against."""
-WAYS = {"": SILENT, WITH: TOLD}
+WAYS = {"": WITHOUT_NARRATIONS, WITH: WITH_NARRATIONS}
 PART = "\x1f"
 """Between an article's name and what names a part of it."""
 LOG = logging.getLogger("vina.evaluation")

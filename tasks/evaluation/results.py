@@ -14,8 +14,8 @@ from tasks.evaluation.questions import BENCHMARKS
 from tasks.evaluation.text_methods import SENTENCES
 from tasks.pairing.settings import MPNET
 from tasks.training.corpus import corpus_of
-from tasks.training.curriculum import name_trainings
 from tasks.training.model_files import find_model
+from tasks.training.model_ids import model_ids
 from tasks.training.settings import TrainingSettings
 
 COLUMNS = {
@@ -136,7 +136,7 @@ def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
     """The student of a run of these settings: the one it had, or would have now."""
     if recorded := _recorded(store, run_id):
         return str(recorded["model_id"])
-    return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
+    return model_ids(settings, corpus_of(store, settings.backbone, settings.selection)).student
 
 
 def _newest_run(store: Store) -> tuple[str, TrainingSettings] | None:
@@ -164,14 +164,14 @@ def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = 
     for seed in sorted({*seeds, settings.seed}):
         for positions in (False, True):
             own = replace(settings, seed=seed, tan_text_positions=positions)
-            tan, student = name_trainings(own, corpus)
-            names[tan] = "tan-pe-lc" if positions else "tan-lc"
+            ids = model_ids(own, corpus)
+            names[ids.tan] = "tan-pe-lc" if positions else "tan-lc"
             if positions == settings.tan_text_positions:
-                names[student] = "vina"
+                names[ids.student] = "vina"
     recorded = _recorded(store, run_id) if run_id else None
     if recorded and recorded["model_id"] not in names:
-        for name in name_trainings(settings, corpus):
-            del names[name]
+        ids = model_ids(settings, corpus)
+        del names[ids.tan], names[ids.student]
         tan = "tan-pe-lc" if settings.tan_text_positions else "tan-lc"
         names |= {recorded["tan"]: tan, recorded["model_id"]: "vina"}
     return names

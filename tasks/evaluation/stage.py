@@ -29,8 +29,9 @@ from tasks.pipeline.parts import Part, RunParts, run_here
 from tasks.pipeline.progress import say
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.corpus import Corpus, corpus_of
-from tasks.training.curriculum import Curriculum, NothingToTrain, name_trainings
+from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import is_calibrated, write_model
+from tasks.training.model_ids import model_ids
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
@@ -113,9 +114,9 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
         except NothingToTrain:
             return
         corpus = work.corpus
-        for model_id, name, model in work.trained():
-            if name != "vina" or settings is job.training:
-                yield trained(model_id, name, model, work.corpus, settings)
+        for model in work.trained():
+            if model.method != "vina" or settings is job.training:
+                yield trained(model.model_id, model.method, model.teacher, work.corpus, settings)
 
 
 class Evaluation:
@@ -182,7 +183,7 @@ class Evaluation:
             self.store.table("presences").commit(judged, place, "all", **told)
             rows += presence.measured(judged, method.name + way, method.seed, missing)
         weights = {presence.WAYS[way]: own for way, (own, _) in found.items()}
-        tan = next(iter(name_trainings(settings, method.corpus)))
+        tan = model_ids(settings, method.corpus).tan
         write_model(self.store, self.run_id, method.model_id, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)

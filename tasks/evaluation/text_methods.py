@@ -21,7 +21,7 @@ from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
 from tasks.training.corpus import Corpus
-from vina_model.alignment import by_way_of_narrations, mask_of
+from vina_model.alignment import indirect_pathway, mask_of
 
 LOG = logging.getLogger("vina.evaluation")
 BY_DOT_PRODUCT = "s3d-milnce-joint"
@@ -60,7 +60,7 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
                 if len(theirs):
                     sn_BSN[row, : len(mine), : len(theirs)] = mine @ theirs.T
             said_BNT = asr_times(videos, question.corpus, num_narrations, max(lengths)).float()
-            found_BST = by_way_of_narrations(sn_BSN, said_BNT, mask_of(counts_B, num_narrations))
+            found_BST = indirect_pathway(sn_BSN, said_BNT, mask_of(counts_B, num_narrations))
             yield Answer.plain(own, found_BST, lengths, question)
 
     return Method(encoder, SENTENCES, encoder, corpus, answer, reads=("narrations",), knows_narrations=False)

@@ -8,8 +8,9 @@ from dataclasses import asdict, replace
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
-from tasks.training.curriculum import CODE_VERSION, NOT_FINGERPRINTED, Curriculum, NothingToTrain, settings_hash
+from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import write_model
+from tasks.training.model_ids import CODE_VERSION, NOT_FINGERPRINTED, settings_hash
 from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined
 
@@ -26,7 +27,9 @@ def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
     if job.training.tan == "train":
         run_parts(job, train, [{"model": "tan"}])
     _train_student(job, work, 0, run_parts)
-    return f"{work.labels_of(0).teacher_name} labelled {len(work.corpus.paired):,} videos; {work.name} is burnt in"
+    return (
+        f"{work.labels_of(0).teacher_name} labelled {len(work.corpus.paired):,} videos; {work.student_id} is burnt in"
+    )
 
 
 def rounds(job: Job, run_parts: RunParts = run_here) -> str:
@@ -38,8 +41,8 @@ def rounds(job: Job, run_parts: RunParts = run_here) -> str:
     for phase in range(1, len(work.phases())):
         _train_student(job, work, phase, run_parts)
     if is_first():
-        write_model(work.store, job.run_id, work.name, work.tan_name, job.training)
-    return f"{work.name} is trained for {job.training.epochs} epochs"
+        write_model(work.store, job.run_id, work.student_id, work.tan_id, job.training)
+    return f"{work.student_id} is trained for {job.training.epochs} epochs"
 
 
 def _plan(job: Job) -> Curriculum:

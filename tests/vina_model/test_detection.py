@@ -13,7 +13,17 @@ from torch import Tensor
 from tests.vina_model.slow_detection import Segment, overlap, slow_detect, slow_suppress
 from vina_model import detection
 from vina_model.alignment import mask_of
-from vina_model.detection import CANDIDATES, FAINT, LIMIT, NUM_SCALES, RATIO, THRESHOLD, Detections, detect, suppress
+from vina_model.detection import (
+    CANDIDATES,
+    FAINT,
+    LIMIT,
+    NUM_SCALES,
+    RATIO,
+    THRESHOLD,
+    DetectedSegments,
+    detect,
+    suppress,
+)
 
 WIDTHS = (3, 4, 5, 8, 13, 20, 31, 45, 60, 90, 120)
 SCALES = [RATIO**number for number in range(NUM_SCALES)]
@@ -25,7 +35,7 @@ def detect_rows(rows_ST: Tensor) -> list[list[Segment]]:
     return segments_of(detect(rows_ST[None], torch.ones(1, rows_ST.shape[1], dtype=torch.bool)))[0]
 
 
-def segments_of(found: Detections) -> list[list[list[Segment]]]:
+def segments_of(found: DetectedSegments) -> list[list[list[Segment]]]:
     """For each row of each video."""
     numbers = torch.stack([part.double() for part in found[:3]], 3).tolist()
     return [
@@ -120,7 +130,7 @@ def test_a_batch_gives_what_each_video_alone_does(kind: str, monkeypatch: pytest
     rows_BST, seconds_BT = rows_of(kind, (6, 3, 700), 1), mask_of(lengths, 700)
     rows_BST[~seconds_BT[:, None].expand_as(rows_BST)] = torch.nan
     together = detect(rows_BST, seconds_BT)
-    monkeypatch.setattr(detection, "PIECE", 1)
+    monkeypatch.setattr(detection, "NUMBERS_AT_ONCE", 1)
     row_by_row = detect(rows_BST, seconds_BT)
     for part, other in zip(together, row_by_row, strict=True):
         torch.testing.assert_close(part, other, rtol=0, atol=1e-6)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vina_model import Grounder
-from vina_model.grounder import SILENT, TOLD
+from vina_model.grounder import WITH_NARRATIONS, WITHOUT_NARRATIONS
 from vina_model.presence import EVIDENCE, Presence
 from vina_model.text import BagOfWords
 from vina_model.vina import Vina, VinaConfig
@@ -16,7 +16,7 @@ STEPS, SAID = ["Chop the onion", "Fry it"], ["so now chop it"]
 FEATURES = np.random.default_rng(0).standard_normal((50, 12)).astype(np.float32)
 SURE = {
     way: Presence((0.0,) * len(EVIDENCE), (1.0,) * len(EVIDENCE), (0.0,) * len(EVIDENCE), bias)
-    for way, bias in ((SILENT, 2.0), (TOLD, -2.0))
+    for way, bias in ((WITHOUT_NARRATIONS, 2.0), (WITH_NARRATIONS, -2.0))
 }
 
 

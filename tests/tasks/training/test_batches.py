@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import Store
-from tasks.training.batches import Reader, count_batches, plan_batches, read_ahead
+from tasks.training.batches import ExampleReader, count_batches, plan_batches, read_ahead
 from tasks.training.corpus import Corpus, Span
 from tasks.training.labels import Labels
 from tests.tasks.conftest import TINY, MakeJob
@@ -48,7 +48,7 @@ def test_read_ahead_keeps_the_order_and_passes_errors_on() -> None:
 def test_an_example_has_the_narrations_of_its_videos_and_their_times(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     names = corpus.narrated[:3]
-    example = Reader(corpus, WORDS, 128, 0)(names, 0)
+    example = ExampleReader(corpus, WORDS, 128, 0)(names, 0)
     assert example.batch.seconds_B.tolist() == [corpus.num_seconds[name] for name in names]
     assert example.batch.narrations is not None and example.step_positives is None
     for row, name in enumerate(names):
@@ -62,7 +62,7 @@ def test_an_example_has_the_narrations_of_its_videos_and_their_times(job: MakeJo
 def test_a_long_video_gives_another_stretch_in_each_epoch(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     name = max(corpus.narrated, key=lambda name: corpus.num_seconds[name])
-    read = Reader(corpus, WORDS, 16, 0)
+    read = ExampleReader(corpus, WORDS, 16, 0)
     stretches = [read([name], epoch).batch.video_BTV[0] for epoch in range(6)]
     whole = corpus.features(name).astype(np.float32)
     places = []
@@ -115,7 +115,7 @@ def test_a_label_past_the_end_of_its_video_is_named(job: MakeJob) -> None:
     with pytest.raises(
         ValueError, match=f"a label of video '{name}' .* begins at 9999 s, but its features end at {end}"
     ):
-        Reader(corpus, WORDS, 128, 0, LateLabels())([name], 0)
+        ExampleReader(corpus, WORDS, 128, 0, LateLabels())([name], 0)
 
 
 def test_of_several_articles_another_one_is_drawn_each_time(job: MakeJob) -> None:
@@ -123,7 +123,7 @@ def test_of_several_articles_another_one_is_drawn_each_time(job: MakeJob) -> Non
     name = corpus.paired[0]
     articles = sorted(article for article in corpus.steps if article.startswith("wikihow/"))
     corpus.articles = {name: [*articles, "an article without steps"]}
-    read = Reader(corpus, WORDS, 128, 0, NoLabels())
+    read = ExampleReader(corpus, WORDS, 128, 0, NoLabels())
     drawn = [read([name], epoch).batch.steps for epoch in range(40)]
     counts = {int(steps.counts_B[0]) for steps in drawn if steps is not None}
     assert counts == {len(corpus.steps[article]) for article in articles} and len(counts) > 1
@@ -135,5 +135,5 @@ class NoLabels(Labels):
     """Of any article, no step is labelled."""
 
     def __init__(self) -> None:
-        self._places = {}
+        self._rows_of = {}
         self._spans = []

@@ -19,11 +19,11 @@ from tasks.pipeline.job import Interrupted, Job
 from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
 from tasks.training.curriculum import Curriculum
-from tasks.training.models import vina_objective
 from tasks.training.processes import Processes, alone
 from tasks.training.stage import BURN_IN, ROUNDS, burn_in, rounds
-from tasks.training.trainer import Losses
 from tests.tasks.conftest import MakeJob
+from vina_model.alignment import Alignment
+from vina_model.objective import Losses, vina_objective
 
 ALONE = Processes(0, 1, "cpu")
 
@@ -36,7 +36,7 @@ def train(job: Job) -> Curriculum:
 
 def weights(job: Job) -> dict[str, torch.Tensor]:
     work = Curriculum(job, ALONE)
-    state = checkpoints.load(work.store, work.name, "last")
+    state = checkpoints.load(work.store, work.student_id, "last")
     assert state is not None
     return state["state"]
 
@@ -54,8 +54,8 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
     steps = sum(
         len(work.corpus.steps[article]) for name in work.corpus.paired for article in work.corpus.articles[name]
     )
-    for number, teacher in enumerate([work.tan_name, f"{work.name}/teacher-1", f"{work.name}/teacher-2"]):
-        rows = snapshot.where(model_id=work.name, round=number).read().to_pylist()
+    for number, teacher in enumerate([work.tan_id, f"{work.student_id}/teacher-1", f"{work.student_id}/teacher-2"]):
+        rows = snapshot.where(model_id=work.student_id, round=number).read().to_pylist()
         assert len(rows) == steps and {row["teacher"] for row in rows} == {teacher}
         assert 0.4 < np.mean([row["kept"] for row in rows]) < 0.6
         for row in rows:
@@ -63,7 +63,7 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
             assert row["kept"] == (row["score"] >= row["gamma"])
             assert row["reason"] == ("confidence reaches gamma" if row["kept"] else "confidence below gamma")
     log = work.store.table("training_log").snapshot().read().to_pylist()
-    assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
+    assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_id, "tan"), (work.student_id, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
     assert all((row["loss_sv"] is None) == (row["stage"] == "tan") for row in log)
     versions = {table.name: table.snapshot().version for table in work.store.tables()}
@@ -77,12 +77,12 @@ def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monk
     broken = job("broken")
     calls = 0
 
-    def fails(model: torch.nn.Module, example: Example) -> Losses:
+    def fails(alignment: Alignment, narrations_BNT: torch.Tensor, steps_BST: torch.Tensor | None) -> Losses:
         nonlocal calls
         calls += 1
         if calls in (3, 9):
             raise KeyboardInterrupt
-        return vina_objective(model, example)
+        return vina_objective(alignment, narrations_BNT, steps_BST)
 
     monkeypatch.setattr("tasks.training.curriculum.vina_objective", fails)
     for _ in range(2):
@@ -122,7 +122,7 @@ def wait_for_steps(job: Job, count: int) -> None:
     work = Curriculum(job, ALONE)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        state = checkpoints.load(work.store, work.name, "last")
+        state = checkpoints.load(work.store, work.student_id, "last")
         if state is not None and state["position"]["step"] >= count:
             return
         time.sleep(0.1)
@@ -157,7 +157,7 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     subprocess.run([sys.executable, *launch, *command], check=True, env=environment, timeout=300)
 
     def losses(store: str) -> list[float]:
-        rows = Store(store).table("training_log").snapshot().where(model_id=work.name).read().to_pylist()
+        rows = Store(store).table("training_log").snapshot().where(model_id=work.student_id).read().to_pylist()
         return [row["loss"] for row in sorted(rows, key=lambda row: row["step"])]
 
     assert len(losses(alone.store)) == 16
@@ -172,11 +172,11 @@ def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: p
     asked = job()
     bad = Curriculum(asked, ALONE).corpus.narrated[5]
 
-    def objective(model: torch.nn.Module, example: Example) -> Losses:
+    def losses_of(self: trainer.Trainer, example: Example) -> Losses:
         losses = torch.tensor([torch.nan if name == bad else 1.0 for name in example.video_ids], requires_grad=True)
         return Losses(losses, losses, None)
 
-    monkeypatch.setattr("tasks.training.curriculum.tan_objective", objective)
+    monkeypatch.setattr(trainer.Trainer, "_losses", losses_of)
     with pytest.raises(ValueError, match=f"loss is not finite in epoch 0, step .*for the videos {bad}: look at"):
         burn_in(asked)
 
@@ -200,10 +200,10 @@ def test_features_that_are_not_finite_are_named(job: MakeJob, monkeypatch: pytes
 def test_a_checkpoint_of_another_configuration_is_refused(job: MakeJob) -> None:
     work = Curriculum(job(), ALONE)
     work.train_tan()
-    state = checkpoints.load(work.store, work.tan_name, "last")
+    state = checkpoints.load(work.store, work.tan_id, "last")
     assert state is not None
     state["configuration"] = state["configuration"].replace('"width": 32', '"width": 64')
-    checkpoints.save(work.store, work.tan_name, "last", state)
+    checkpoints.save(work.store, work.tan_id, "last", state)
     with pytest.raises(ValueError, match="is of another configuration: width 64, not 32"):
         work.train_tan()
 
@@ -212,8 +212,8 @@ def test_other_settings_are_another_training(job: MakeJob) -> None:
     names = [
         Curriculum(job(**changes), ALONE) for changes in ({}, {"gamma": 0.4}, {"seed": 1}, {"checkpoint_minutes": 1.0})
     ]
-    assert len({work.name for work in names}) == 3 and names[0].name == names[3].name
-    assert names[0].tan_name == names[1].tan_name != names[2].tan_name, "TAN* knows no gamma"
+    assert len({work.student_id for work in names}) == 3 and names[0].student_id == names[3].student_id
+    assert names[0].tan_id == names[1].tan_id != names[2].tan_id, "TAN* knows no gamma"
 
 
 @pytest.mark.parametrize(
@@ -256,17 +256,17 @@ def test_another_file_of_words_at_the_same_path_is_another_training(job: MakeJob
     path, names = tmp_path / "words.txt", []
     for value in (1, 2):
         path.write_text(f"1 2\nthe {value} 0\n")
-        names.append(Curriculum(job(words=str(path)), ALONE).name)
+        names.append(Curriculum(job(words=str(path)), ALONE).student_id)
     assert names[0] != names[1]
 
 
 def test_a_gradient_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    def objective(model: torch.nn.Module, example: Example) -> Losses:
-        (weight, *_) = model.parameters()
+    def losses_of(self: trainer.Trainer, example: Example) -> Losses:
+        (weight, *_) = self.learner.model.parameters()
         losses = (weight.sum() * 0).sqrt().expand(len(example.video_ids))  # 0, with a gradient of infinity times 0
         return Losses(losses, losses, None)
 
-    monkeypatch.setattr("tasks.training.curriculum.tan_objective", objective)
+    monkeypatch.setattr(trainer.Trainer, "_losses", losses_of)
     with pytest.raises(ValueError, match=r"the gradient is not finite in epoch 0, step 0, for the videos .*: look at"):
         burn_in(job())
 
@@ -294,11 +294,11 @@ def test_what_is_put_aside_is_trained_anew_with_the_same_outcome(job: MakeJob) -
     work = Curriculum(asked, alone("cpu"))
 
     def outcome() -> str:
-        return {name: model.version for name, _, model in work.trained()}[work.name]
+        return {model.model_id: model.teacher.version for model in work.trained()}[work.student_id]
 
     before = outcome()
     ROUNDS.reset(asked)
-    assert [name for name, _, _ in work.trained()] == [work.tan_name], "the student is as it was after burn-in"
+    assert [model.model_id for model in work.trained()] == [work.tan_id], "the student is as it was after burn-in"
     rounds(asked)
     assert outcome() == before
     BURN_IN.reset(asked)
@@ -313,4 +313,4 @@ def test_without_rounds_nothing_is_put_aside_for_them(job: MakeJob) -> None:
     burn_in(asked)
     ROUNDS.reset(asked)
     work = Curriculum(asked, alone("cpu"))
-    assert work.name in [name for name, _, _ in work.trained()]
+    assert work.student_id in [model.model_id for model in work.trained()]

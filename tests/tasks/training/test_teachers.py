@@ -44,7 +44,7 @@ def test_the_matrices_of_all_videos_are_those_that_labels_were_read_from(job: Ma
         (row["video_id"], row["article_id"], row["text_row"]): row["scores"]
         for row in kept.where(round=1, matrix="F").read().to_pylist()
     }
-    found = labels(work.store, work.name, 1)
+    found = labels(work.store, work.student_id, 1)
     assert len(fused) == len(found)
     for row in found:
         scores = fused[row["video_id"], row["article_id"], row["step_row"]]
@@ -73,7 +73,7 @@ def test_mutual_confidence_decides_where_it_is_asked_for(job: MakeJob) -> None:
         asked = job(confidence, confidence=confidence, keep_share=0.0, gamma=0.3)
         burn_in(asked)
         work = Curriculum(asked, alone("cpu"))
-        rows = labels(work.store, work.name, 0)
+        rows = labels(work.store, work.student_id, 0)
         assert all(row["kept"] == (row["confidence"] >= row["gamma"]) for row in rows)
         assert all(row["confidence"] == row["score"] for row in rows) == (confidence == "peak")
         assert 0 < sum(bool(row["kept"]) for row in rows) < len(rows)
@@ -133,7 +133,7 @@ def test_several_long_videos_are_labelled_in_windows(job: MakeJob) -> None:
     work = Curriculum(asked, alone("cpu"))
     long = [name for name in work.corpus.paired if work.corpus.num_seconds[name] > 32]
     assert len(long) > 1
-    rows = labels(work.store, work.name, 0)
+    rows = labels(work.store, work.student_id, 0)
     assert {row["video_id"] for row in rows} == set(work.corpus.paired)
     assert max(int(str(row["peak_s"])) for row in rows if row["video_id"] in long) >= 32
 
