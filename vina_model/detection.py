@@ -6,7 +6,7 @@ but stands out less. It costs that a plateau's edges respond too, with half its 
 spectra, on many rows at once; the tests compare them with a plain loop.
 """
 
-# B videos, S steps, T seconds; N rows, the steps of all videos; K scales, L places of a filter, F frequencies;
+# B videos, S steps, T seconds; N rows, the steps of all videos; K scales, L seconds of a filter, F frequencies;
 # C candidates and D detections of a row.
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class DetectedSegments(NamedTuple):
     ends: Tensor
     scores: Tensor
     """How much higher the row is in the segment than around it."""
-    found: Tensor
+    mask: Tensor
     """True where there is a segment."""
 
 
@@ -65,24 +65,24 @@ def detect(
     size = max(1, NUMBERS_AT_ONCE // (2 * spectra_KF.numel()))
     blocks = []
     for rows, lengths in zip(torch.split(rows_NT, size), torch.split(lengths_N, size), strict=True):
-        found = _candidates(rows, lengths, spectra_KF, CANDIDATES * limit)
-        kept_NC = suppress(found.starts, found.ends, found.scores, found.found, threshold, limit)
-        blocks.append(_first(found, kept_NC, limit))
+        candidates = _candidates(rows, lengths, spectra_KF, CANDIDATES * limit)
+        kept_NC = suppress(*candidates, threshold, limit)
+        blocks.append(_first(candidates, kept_NC, limit))
     return DetectedSegments(
         *(torch.cat(column).reshape(*rows_BST.shape[:2], limit) for column in zip(*blocks, strict=True))
     )
 
 
 def suppress(
-    starts: Tensor, ends: Tensor, scores: Tensor, found: Tensor, threshold: float = THRESHOLD, limit: int | None = None
+    starts: Tensor, ends: Tensor, scores: Tensor, mask: Tensor, threshold: float = THRESHOLD, limit: int | None = None
 ) -> Tensor:
     """Return a mask of the segments of each row, the last dimension, that stay: the best by score, and so on.
 
     Of equal scores the first wins. Each removes all that have an IoU above the threshold with it; after `limit` of
     them the rest is removed too.
     """
-    kept, left, lengths = torch.zeros_like(found), found.clone(), ends - starts
-    for _ in range(found.shape[-1] if limit is None else limit):
+    kept, left, lengths = torch.zeros_like(mask), mask.clone(), ends - starts
+    for _ in range(mask.shape[-1] if limit is None else limit):
         if not bool(left.any()):
             break
         best = scores.masked_fill(~left, -torch.inf).argmax(-1, keepdim=True)  # the first of equal ones
@@ -99,9 +99,9 @@ def _spectra(rows_NT: Tensor) -> Tensor:
     At distance x from its middle, a step down has the response x / 2s exp((1 - (x/s)^2) / 2) at scale s; a second is a
     step up and a step down. Filters are twice as long as the rows, so that nothing wraps around.
     """
-    num_places = -(-2 * rows_NT.shape[1] // 128) * 128  # a length whose transform is fast
-    places_L = torch.arange(num_places, dtype=torch.float64)  # on the CPU: some devices have no float64
-    lags_L = torch.minimum(places_L, num_places - places_L)
+    num_lags = -(-2 * rows_NT.shape[1] // 128) * 128  # a length whose transform is fast
+    numbers_L = torch.arange(num_lags, dtype=torch.float64)  # on the CPU: some devices have no float64
+    lags_L = torch.minimum(numbers_L, num_lags - numbers_L)
     scales_K = RATIO ** torch.arange(NUM_SCALES, dtype=torch.float64)
     after_KL, before_KL = ((lags_L + side) / scales_K[:, None] for side in (0.5, -0.5))
     after_KL, before_KL = (x_KL / 2 * torch.exp((1 - x_KL**2) / 2) for x_KL in (after_KL, before_KL))
@@ -113,9 +113,9 @@ def _responses(rows_NT: Tensor, seconds_NT: Tensor, spectra_KF: Tensor) -> Tenso
     """Return each second's response at each scale, N x K+2 x T+2, in a frame of -inf; padding is -inf too."""
     medians_N = rows_NT.masked_fill(~seconds_NT, torch.nan).nanmedian(1).values
     levelled_NT = (rows_NT - medians_N[:, None]).masked_fill(~seconds_NT, 0)
-    num_places, num_seconds = 2 * (spectra_KF.shape[1] - 1), rows_NT.shape[1]
-    spectrum_NF = torch.fft.rfft(levelled_NT, num_places)
-    responses_NKL = torch.fft.irfft(spectrum_NF[:, None] * spectra_KF, num_places)
+    num_lags, num_seconds = 2 * (spectra_KF.shape[1] - 1), rows_NT.shape[1]
+    spectrum_NF = torch.fft.rfft(levelled_NT, num_lags)
+    responses_NKL = torch.fft.irfft(spectrum_NF[:, None] * spectra_KF, num_lags)
     framed = rows_NT.new_full((len(rows_NT), NUM_SCALES + 2, num_seconds + 2), -torch.inf)
     outside_NT = torch.zeros_like(rows_NT).masked_fill(~seconds_NT, -torch.inf)
     framed[:, 1:-1, 1:-1] = responses_NKL[..., :num_seconds] + outside_NT[:, None]
@@ -132,13 +132,13 @@ def _candidates(rows_NT: Tensor, lengths_N: Tensor, spectra_KF: Tensor, limit: i
     strengths_NC, scales_NC, times_NC = _strongest_peaks(framed, limit)
     centres_NC = times_NC + 0.5 + _vertices(framed, scales_NC, times_NC, 0, 1)
     halves_NC = RATIO ** (scales_NC + _vertices(framed, scales_NC, times_NC, 1, 0))
-    lengths_N1, found_NC = lengths_N[:, None], strengths_NC > 0
+    lengths_N1, is_peak_NC = lengths_N[:, None], strengths_NC > 0
     highest_N1 = rows_NT.masked_fill(~seconds_NT, -torch.inf).argmax(1, keepdim=True)
     columns = (
         ((centres_NC - halves_NC).clamp(min=0), highest_N1),
         ((centres_NC + halves_NC).minimum(lengths_N1), highest_N1 + 1),
         (strengths_NC, torch.zeros_like(highest_N1)),
-        (found_NC, ~found_NC.any(1, keepdim=True) & (lengths_N1 > 0)),
+        (is_peak_NC, ~is_peak_NC.any(1, keepdim=True) & (lengths_N1 > 0)),
     )
     return DetectedSegments(*(torch.cat(column, 1) for column in columns))
 
@@ -151,9 +151,9 @@ def _strongest_peaks(framed: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor
     least_N = FAINT * responses_NKT.amax((1, 2)).clamp(min=0)
     peaks_NKT = (responses_NKT == highest_NKT) & (responses_NKT > least_N[:, None, None])
     strengths_NP = torch.where(peaks_NKT, responses_NKT, -torch.inf).flatten(1)
-    strengths_NC, places_NC = strengths_NP.topk(min(limit, strengths_NP.shape[1]), 1)
+    strengths_NC, cells_NC = strengths_NP.topk(min(limit, strengths_NP.shape[1]), 1)
     num_seconds = responses_NKT.shape[2]
-    return strengths_NC, places_NC // num_seconds, places_NC % num_seconds
+    return strengths_NC, cells_NC // num_seconds, cells_NC % num_seconds
 
 
 def _vertices(framed: Tensor, scales_NC: Tensor, times_NC: Tensor, scale: int, time: int) -> Tensor:

@@ -109,7 +109,7 @@ class Grounder:
 
     @torch.inference_mode()
     def ground(self, features: npt.ArrayLike, steps: Sequence[str], narrations: Sequence[str] = ()) -> Grounding:
-        """Find the steps in features T x V of the model's backbone, a vector a second; narrations are in spoken order."""
+        """Find the steps in features T x V of the model's backbone, one row a second; narrations in spoken order."""
         features_TV = np.asarray(features, np.float32)
         if not steps:
             raise ValueError("there are no steps: give at least one")

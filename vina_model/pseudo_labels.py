@@ -5,6 +5,7 @@ Vectorised, one pass on the device of the matrix; the tests compare it with a pl
 
 # B videos, S steps, T seconds.
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -51,6 +52,11 @@ def candidate_segments(
     return CandidateSegments(peaks_BS, heights_BS, peaks_BS + before_BS + 1, peaks_BS + after_BS)
 
 
+def peak_confidence(scores_BST: Tensor, seconds_BT: Tensor, steps_BS: Tensor, segments: CandidateSegments) -> Tensor:
+    """Return the score of each candidate's peak, B x S: the paper's confidence."""
+    return segments.scores
+
+
 def mutual_confidence(
     scores_BST: Tensor, seconds_BT: Tensor, steps_BS: Tensor, segments: CandidateSegments, eta: float = ETA
 ) -> Tensor:
@@ -74,3 +80,11 @@ def mutual_shares(
     inside_BST = (segments.starts[:, :, None] <= seconds_T) & (seconds_T < segments.ends[:, :, None])
     columns_BST = logits_BST.masked_fill(~steps_BS[:, :, None], torch.finfo(logits_BST.dtype).min).softmax(1)
     return (rows_BST * inside_BST).sum(2), columns_BST.gather(2, segments.peaks[:, :, None]).squeeze(2)
+
+
+CONFIDENCES: dict[str, Callable[[Tensor, Tensor, Tensor, CandidateSegments], Tensor]] = {
+    "peak": peak_confidence,
+    "mutual": mutual_confidence,
+}
+"""The labelling rules by name: each gives a confidence B x S from the scores, the masks of seconds and of steps (true
+where there is one), and the candidates; a label is kept if its confidence reaches gamma."""

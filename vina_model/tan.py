@@ -51,7 +51,7 @@ class Tan(nn.Module):
         self.ln_position_init, self.ln_joint_post_enc = nn.LayerNorm(width), nn.LayerNorm(width)
 
     def forward(self, video_BTV: Tensor, seconds_BT: Tensor, texts_BRE: Tensor, texts_BR: Tensor) -> Tensor:
-        """Return cosine similarities B x R x T of the last layer; the masks are true where there is a second, or a text."""
+        """Return cosine similarities B x R x T of the last layer; masks are true where there is a second, or a text."""
         return self.layer_similarities(video_BTV, seconds_BT, texts_BRE, texts_BR, last=1)[-1]
 
     def layer_similarities(

@@ -73,7 +73,7 @@ def _segments(answer: Answer, scores_BST: Tensor, question: Question) -> Rows:
     rows: Rows = {name: [] for name in schema_of("predictions").files.names}
     for row, (video, article) in enumerate(answer.pairs):
         places, labels = _answered(answer, row, question.labels[article])
-        own, numbers = found.found[row, places].nonzero(as_tuple=True)
+        own, numbers = found.mask[row, places].nonzero(as_tuple=True)
         starts, ends, scores = (part[row, places][own, numbers].tolist() for part in found[:3])
         _add(rows, video, article, [labels[place] for place in own.tolist()], None, scores, starts, ends)
     return rows

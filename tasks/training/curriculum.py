@@ -1,4 +1,4 @@
-"""The curriculum: TAN*, its labels, and a student that becomes its own teacher. Every part goes on where it was."""
+"""The curriculum: TAN*, its labels, and a student that becomes its own teacher; each resumes from its checkpoint."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ class NothingToTrain(ValueError):
 
 
 class Phase(NamedTuple):
-    """A stretch of the student's training on the labels of one round."""
+    """Epochs of the student that are trained on the labels of one round."""
 
     label_round: int
     last_epoch: int
@@ -143,7 +143,7 @@ class Curriculum:
         state = self._checkpoint(self.student_id, _teacher_checkpoint(label_round))
         if state is None:
             raise ValueError(f"the teacher of round {label_round} of {self.student_id} is gone: train it again")
-        with torch.random.fork_rng(devices=[]):  # making it must not change the numbers that a student draws later
+        with torch.random.fork_rng(devices=[]):  # a student that goes on must draw the same numbers
             return self.teacher_of(name, self._student(state))
 
     def _teacher_name(self, label_round: int) -> str:

@@ -60,7 +60,7 @@ def write_model(
 
 
 def is_calibrated(store: Store, model_id: str) -> bool:
-    """Return whether a model can tell that a step is not shown."""
+    """Return whether a model's file has a calibrated presence of steps."""
     return any(row["is_calibrated"] for row in models_in(store) if row["model_id"] == model_id)
 
 

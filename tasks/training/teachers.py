@@ -22,7 +22,7 @@ from tasks.training.processes import Processes
 from tasks.training.settings import TrainingSettings
 from vina_model.alignment import Alignment
 from vina_model.batch import Batch, Texts
-from vina_model.pseudo_labels import candidate_segments, mutual_confidence
+from vina_model.pseudo_labels import CONFIDENCES, candidate_segments
 from vina_model.tokenizer import Tokenizer
 from vina_model.windows import align_in_windows
 
@@ -146,10 +146,8 @@ def _candidates(alignment: Alignment, batch: Batch, settings: TrainingSettings) 
     scores_BST = alignment.fused_BST if settings.label_matrix == "F" else alignment.sv_BST
     assert scores_BST is not None and batch.steps is not None
     segments = candidate_segments(scores_BST, alignment.seconds_BT, settings.zeta)
-    confidence_BS = segments.scores
-    if settings.confidence == "mutual":
-        steps_BS = batch.steps.mask_BR.to(scores_BST.device)
-        confidence_BS = mutual_confidence(scores_BST, alignment.seconds_BT, steps_BS, segments)
+    steps_BS = batch.steps.mask_BR.to(scores_BST.device)
+    confidence_BS = CONFIDENCES[settings.confidence](scores_BST, alignment.seconds_BT, steps_BS, segments)
     return [column.cpu().numpy() for column in (*segments, confidence_BS)]
 
 

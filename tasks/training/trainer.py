@@ -170,7 +170,7 @@ class Trainer:
         return torch.stack(losses).sum(0) * weight
 
     def _gradient(self, example: Example, weight: float, is_last: bool) -> Tensor:
-        """Add the gradient of a part of a batch, which the processes share with the last part; return its summed losses."""
+        """Add the gradient of a part of a batch, which is shared with the last part; return its summed losses."""
         example = self._augmented(example.to(self.processes.device))
         wrapped = self._wrapped
         with wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) and not is_last else nullcontext():

@@ -52,24 +52,24 @@ def test_an_example_has_the_narrations_of_its_videos_and_their_times(job: MakeJo
     assert example.batch.seconds_B.tolist() == [corpus.num_seconds[name] for name in names]
     assert example.batch.narrations is not None and example.step_positives is None
     for row, name in enumerate(names):
-        said = corpus.narrations(name)
-        assert int(example.batch.narrations.counts_B[row]) == len(said.texts)
-        for number, (start, end) in enumerate(said.spans):
+        narrations = corpus.narrations(name)
+        assert int(example.batch.narrations.counts_B[row]) == len(narrations.texts)
+        for number, (start, end) in enumerate(narrations.spans):
             seconds = example.narration_positives[row, number].nonzero().flatten().tolist()
             assert seconds == list(range(int(start), min(int(np.ceil(end)), corpus.num_seconds[name])))
 
 
-def test_a_long_video_gives_another_stretch_in_each_epoch(job: MakeJob) -> None:
+def test_a_long_video_gives_another_excerpt_in_each_epoch(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     name = max(corpus.narrated, key=lambda name: corpus.num_seconds[name])
     read = ExampleReader(corpus, WORDS, 16, 0)
-    stretches = [read([name], epoch).batch.video_BTV[0] for epoch in range(6)]
+    excerpts = [read([name], epoch).batch.video_BTV[0] for epoch in range(6)]
     whole = corpus.features(name).astype(np.float32)
-    places = []
-    for stretch in stretches:
-        (place,) = [p for p in range(len(whole) - 15) if np.array_equal(whole[p : p + 16], stretch.numpy())]
-        places.append(place)
-    assert len(set(places)) > 2 and read([name], 2).batch.video_BTV.equal(stretches[2][None])
+    starts = []
+    for excerpt in excerpts:
+        (start,) = [p for p in range(len(whole) - 15) if np.array_equal(whole[p : p + 16], excerpt.numpy())]
+        starts.append(start)
+    assert len(set(starts)) > 2 and read([name], 2).batch.video_BTV.equal(excerpts[2][None])
 
 
 def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
@@ -77,9 +77,9 @@ def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
     assert len(corpus.paired) == 32 and len(corpus.held_out) == 8
     assert not corpus.held_out & {*corpus.paired, *corpus.narrated}
     words = set(corpus.sentences())
-    own = {text for name in corpus.narrated for text in corpus.narrations(name).texts}
-    heard = {text for name in corpus.held_out for text in corpus.narrations(name).texts} - own
-    assert own <= words and heard and not heard & words
+    trained = {text for name in corpus.narrated for text in corpus.narrations(name).texts}
+    held_out = {text for name in corpus.held_out for text in corpus.narrations(name).texts} - trained
+    assert trained <= words and held_out and not held_out & words
 
 
 def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob) -> None:
@@ -92,7 +92,7 @@ def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob)
     assert after.paired == before.paired[1:] and after.version != before.version
 
 
-def test_a_benchmark_that_is_imported_later_changes_no_training(job: MakeJob) -> None:
+def test_a_benchmark_that_is_imported_later_changes_no_model_id(job: MakeJob) -> None:
     store = Store(job().store)
     before = Corpus(store, TINY.backbone, TINY.selection).version
     steps = store.table("steps")

@@ -18,7 +18,7 @@ from storage import Store
 from tasks.pipeline.job import Interrupted, Job
 from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
-from tasks.training.curriculum import Curriculum
+from tasks.training.curriculum import Curriculum, Phase
 from tasks.training.processes import Processes, alone
 from tasks.training.stage import BURN_IN, ROUNDS, burn_in, rounds
 from tests.tasks.conftest import MakeJob
@@ -136,10 +136,10 @@ def test_a_killed_training_ends_with_the_same_weights(job: MakeJob, signal_: sig
     process = subprocess.Popen([sys.executable, *command(killed, "0.1")], stderr=subprocess.PIPE, text=True)
     wait_for_steps(killed, 3)
     process.send_signal(signal_)
-    _, said = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode != 0
     if signal_ == signal.SIGTERM:
-        assert "run it again to go on" in said
+        assert "run it again to go on" in stderr
     train(killed)
     assert_same(weights(whole), weights(killed))
 
@@ -208,12 +208,23 @@ def test_a_checkpoint_of_another_configuration_is_refused(job: MakeJob) -> None:
         work.train_tan()
 
 
-def test_other_settings_are_another_training(job: MakeJob) -> None:
-    names = [
+def test_other_settings_are_another_model(job: MakeJob) -> None:
+    works = [
         Curriculum(job(**changes), ALONE) for changes in ({}, {"gamma": 0.4}, {"seed": 1}, {"checkpoint_minutes": 1.0})
     ]
-    assert len({work.student_id for work in names}) == 3 and names[0].student_id == names[3].student_id
-    assert names[0].tan_id == names[1].tan_id != names[2].tan_id, "TAN* knows no gamma"
+    assert len({work.student_id for work in works}) == 3 and works[0].student_id == works[3].student_id
+    assert works[0].tan_id == works[1].tan_id != works[2].tan_id, "TAN* has no gamma"
+
+
+def test_phases_end_where_the_next_round_of_labels_begins(job: MakeJob) -> None:
+    assert Curriculum(job(epochs=12, burn_in_epochs=3, refresh_epochs=4), ALONE).phases() == [
+        Phase(label_round=0, last_epoch=3),
+        Phase(label_round=1, last_epoch=7),
+        Phase(label_round=2, last_epoch=11),
+        Phase(label_round=3, last_epoch=12),
+    ]
+    assert Curriculum(job(epochs=4, burn_in_epochs=2, refresh_epochs=0), ALONE).phases() == [Phase(0, 2), Phase(0, 4)]
+    assert Curriculum(job(epochs=2, burn_in_epochs=2), ALONE).phases() == [Phase(0, 2)]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +263,7 @@ def test_without_narrations_tan_cannot_be_trained(job: MakeJob) -> None:
         burn_in(asked)
 
 
-def test_another_file_of_words_at_the_same_path_is_another_training(job: MakeJob, tmp_path: Path) -> None:
+def test_another_file_of_words_at_the_same_path_is_another_model(job: MakeJob, tmp_path: Path) -> None:
     path, names = tmp_path / "words.txt", []
     for value in (1, 2):
         path.write_text(f"1 2\nthe {value} 0\n")
@@ -287,7 +298,7 @@ def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.Mon
         burn_in(job())
 
 
-def test_what_is_put_aside_is_trained_anew_with_the_same_outcome(job: MakeJob) -> None:
+def test_what_is_put_aside_is_trained_again_with_the_same_outcome(job: MakeJob) -> None:
     asked = job(burn_in_epochs=1, epochs=2, refresh_epochs=1)
     burn_in(asked)
     rounds(asked)
