@@ -293,9 +293,7 @@ def test_autocast_gives_similarities_in_float32_near_the_plain_ones(dtype: torch
     for name, matrix in matrices.items():
         assert matrix.dtype == torch.float32, name
         assert distance(matrix, getattr(plain, name)) < 0.03, name
-    assert torch.equal(
-        matrices["snv_BST"], cast.snv_BST
-    )  # the way by narrations is as exact within autocast as without
+    assert torch.equal(matrices["snv_BST"], cast.snv_BST)  # the indirect pathway is as exact within autocast as without
     matrices["fused_BST"].sum().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
