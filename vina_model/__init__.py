@@ -1,6 +1,6 @@
-"""The networks and the mathematics, torch, numpy and gensim only: knows neither Prefect nor paths nor storage.
+"""The networks and the mathematics, in torch, numpy and gensim only: knows neither Prefect nor paths nor storage.
 
-`vina_model.Grounder` is a trained model, for use.
+`vina_model.Grounder` is a trained model, ready to use; README.md has the formulas and a line for every module.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ __all__ = ["Grounder"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is asked for: metrics need no torch."""
+    """Load the Grounder on first use, so that metrics need no torch."""
     if name == "Grounder":
         from vina_model.grounder import Grounder
 

@@ -1,4 +1,4 @@
-"""Alignment matrices: how similar each text is to each second, directly, and by way of the narrations."""
+"""Alignment matrices: how similar each text is to each second, by the direct and by the indirect pathway."""
 
 # B videos, T seconds, N narrations, S steps, D channels, R rows of any text.
 
@@ -9,28 +9,28 @@ from torch import Tensor
 from torch.nn import functional as F
 
 XI = 0.07
-"""Temperature of the choice among narrations."""
+"""Temperature of the softmax over a video's narrations."""
 
 
 def precise(x: Tensor) -> Tensor:
-    """In float32; float64 stays."""
+    """Return the tensor in float32; float64 stays."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def cosine(rows_BRD: Tensor, columns_BCD: Tensor) -> Tensor:
-    """Cosine similarities B x R x C, in float32 (or float64, if given that) whatever the precision around."""
+    """Return cosine similarities B x R x C, in float32 (float64 stays), also under autocast."""
     with torch.autocast(rows_BRD.device.type, enabled=False):
         rows, columns = F.normalize(precise(rows_BRD), dim=-1), F.normalize(precise(columns_BCD), dim=-1)
         return rows @ columns.transpose(1, 2)
 
 
 def mask_of(lengths_B: Tensor, size: int) -> Tensor:
-    """B x size, true in the first `length` places of each row."""
+    """Return a mask B x size, true in the first `length` columns of each row."""
     return torch.arange(size, device=lengths_B.device) < lengths_B[:, None]
 
 
-def by_way_of_narrations(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor, xi: float = XI) -> Tensor:
-    """A^SNV = softmax_n(A^SN / xi) A^NV, padded narrations left out; zeros where a video has no narration."""
+def indirect_pathway(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor, xi: float = XI) -> Tensor:
+    """Return A^SNV = softmax_n(A^SN / xi) A^NV without padded narrations; zeros where a video has no narration."""
     absent_B1N = ~narrations_BN[:, None, :]
     with torch.autocast(sn_BSN.device.type, enabled=False):
         logits_BSN = (sn_BSN / xi).masked_fill(absent_B1N, torch.finfo(sn_BSN.dtype).min)
@@ -39,9 +39,9 @@ def by_way_of_narrations(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor, 
 
 @dataclass(frozen=True)
 class Alignment:
-    """The matrices of a batch, padded: what lies beyond a video's own lengths means nothing.
+    """The matrices of a batch, padded: values beyond a video's seconds or texts mean nothing.
 
-    A matrix is None where the model was not given one of its two sides.
+    A matrix is None where the model was not given its rows or its columns.
     """
 
     sv_BST: Tensor | None
@@ -50,22 +50,22 @@ class Alignment:
     seconds_BT: Tensor
     """True where the video has a second."""
     narrations_BN: Tensor | None
-    """True where it has a narration."""
+    """True where the video has a narration."""
     earlier_nv: tuple[Tensor, ...] = ()
-    """What earlier layers say of nv, where they are trained too."""
+    """`nv_BNT` of the earlier layers, for models that train all layers."""
 
     @property
     def snv_BST(self) -> Tensor | None:
-        """Steps to seconds by way of the narrations."""
+        """Steps to seconds by the indirect pathway, through the narrations."""
         if self.sn_BSN is None or self.nv_BNT is None or self.narrations_BN is None:
             return None
-        return by_way_of_narrations(self.sn_BSN, self.nv_BNT, self.narrations_BN)
+        return indirect_pathway(self.sn_BSN, self.nv_BNT, self.narrations_BN)
 
     @property
     def fused_BST(self) -> Tensor | None:
-        """The mean of both ways; the direct one for videos without narrations."""
-        indirect = self.snv_BST
-        if self.sv_BST is None or indirect is None or self.narrations_BN is None:
+        """Mean of both pathways; the direct one for videos without narrations."""
+        snv_BST = self.snv_BST
+        if self.sv_BST is None or snv_BST is None or self.narrations_BN is None:
             return self.sv_BST
-        spoken_B = self.narrations_BN.any(1)[:, None, None]
-        return torch.where(spoken_B, (self.sv_BST + indirect) / 2, self.sv_BST)
+        is_narrated_B11 = self.narrations_BN.any(1)[:, None, None]
+        return torch.where(is_narrated_B11, (self.sv_BST + snv_BST) / 2, self.sv_BST)

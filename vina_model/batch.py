@@ -1,4 +1,4 @@
-"""What an aligner is given: some videos' features, their narrations, and the steps of their articles."""
+"""The input of an aligner: the features of some videos, their narrations, and the steps of their articles."""
 
 # B videos, T seconds, V numbers of a feature vector, M texts of all videos one after the other, L words of a text.
 
@@ -25,7 +25,7 @@ class Texts:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, lists: Sequence[Sequence[str]]) -> "Texts":
-        """Number the words of each video's texts."""
+        """Turn the words of each video's texts into ids."""
         ids_ML = tokenizer.tan([text for texts in lists for text in texts])
         return cls(ids_ML, torch.tensor([len(texts) for texts in lists]))
 
@@ -35,24 +35,24 @@ class Texts:
         return mask_of(self.counts_B, max(int(self.counts_B.max()), 1))
 
     def padded(self, values_MD: Tensor) -> Tensor:
-        """One row a text as B x R x D, zeros behind the last text of each video."""
+        """Turn one row per text into B x R x D, with zeros after the last text of each video."""
         mask_BR = self.mask_BR
         padded_BRD = values_MD.new_zeros(*mask_BR.shape, values_MD.shape[1])
         padded_BRD[mask_BR] = values_MD
         return padded_BRD
 
     def to(self, device: str | torch.device) -> "Texts":
-        """On another device."""
+        """Return a copy on another device."""
         return Texts(self.ids_ML.to(device), self.counts_B.to(device))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Videos of like length, padded with zeros. A feature that is not finite is refused here, before it spreads."""
+    """Videos of similar length, padded with zeros. A feature that is not finite is refused here."""
 
     video_BTV: Tensor
     seconds_B: Tensor
-    """How many seconds each has."""
+    """Number of seconds of each video."""
     narrations: Texts | None = None
     steps: Texts | None = None
 
@@ -63,16 +63,16 @@ class Batch:
         counts = {"lengths": self.seconds_B}
         counts |= {"lists of narrations": self.narrations.counts_B} if self.narrations else {}
         counts |= {"lists of steps": self.steps.counts_B} if self.steps else {}
-        for what, counts_B in counts.items():
+        for name, counts_B in counts.items():
             if counts_B.shape != (shape[0],):
-                raise ValueError(f"{shape[0]} videos cannot have {list(counts_B.shape)} {what}: give one to each")
+                raise ValueError(f"{shape[0]} videos cannot have {list(counts_B.shape)} {name}: give one to each")
         if not 1 <= int(self.seconds_B.min()) <= int(self.seconds_B.max()) <= shape[1]:
             raise ValueError(f"videos of {self.seconds_B.tolist()} s in a batch of {shape[1]} s: give 1 to {shape[1]}")
         self._refuse_features_that_are_not_finite()
 
     def _refuse_features_that_are_not_finite(self) -> None:
         if precise(self.video_BTV).sum().isfinite():
-            return  # one fast pass; what overflows, or is bad, is looked at closely
+            return  # one fast pass; only a sum that overflows, or is not finite, needs the slow one below
         for video, second in (~self.video_BTV.isfinite()).any(2).nonzero().tolist()[:1]:
             raise ValueError(f"the features of second {second} of video {video} of the batch are not finite")
 
@@ -82,7 +82,7 @@ class Batch:
         return mask_of(self.seconds_B, self.video_BTV.shape[1])
 
     def to(self, device: str | torch.device) -> "Batch":
-        """On another device."""
+        """Return a copy on another device."""
         return Batch(
             self.video_BTV.to(device),
             self.seconds_B.to(device),
@@ -91,19 +91,16 @@ class Batch:
         )
 
     def between(self, begin: int, end: int) -> "Batch":
-        """The same texts with the seconds [begin, end); every video must reach beyond `begin`."""
+        """Return the seconds [begin, end) with the same texts; every video must be longer than `begin`."""
         seconds_B = self.seconds_B.clamp(max=end) - begin
         return Batch(self.video_BTV[:, begin:end], seconds_B, self.narrations, self.steps)
 
 
-def places(counts_B: Tensor, num_texts: int, size: int) -> Tensor:
-    """Which entry of a table of `size` each text has, B x R: its own, or an even share where a video has more texts."""
+def positions_of_texts(counts_B: Tensor, num_texts: int, size: int) -> Tensor:
+    """Return the row of a positional table of `size` that each text takes, B x R.
+
+    Every text has its own row; where a video has more texts than the table has rows, neighbours share one evenly.
+    """
     order_R = torch.arange(num_texts, device=counts_B.device)
     shared_BR = order_R * size // counts_B.clamp(min=size)[:, None]
     return shared_BR.clamp(max=size - 1)
-
-
-def check_width(video_BTV: Tensor, width: int) -> None:
-    """Refuses features of another backbone than the model was made for."""
-    if video_BTV.shape[-1] != width:
-        raise ValueError(f"features of {video_BTV.shape[-1]} numbers: this model takes {width}, from its own backbone")

@@ -1,4 +1,4 @@
-"""Moments for a task's steps in its own order: one second each, every one later than the one before."""
+"""Decoding in order: one second for each step of a task, each later than the one before (dynamic programme)."""
 
 # S steps, T seconds.
 
@@ -10,9 +10,9 @@ LOWEST = -1e300
 
 
 def in_order(scores_ST: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
-    """The second of each step, S, such that they rise and their scores have the largest sum.
+    """Return the second of each step, S, such that they rise and the sum of their scores is the largest.
 
-    A video with fewer seconds than steps shows several of them in one second. Of equal ones, the earliest are taken.
+    In a video with fewer seconds than steps several steps share a second. Of equal sums, the earliest seconds win.
     """
     num_steps, num_seconds = scores_ST.shape
     if not num_steps or not num_seconds:

@@ -1,8 +1,8 @@
 """Whether a step is shown at all: a probability, from how its row of an alignment matrix stands among the others.
 
-A step that is missing from a video has a highest second too, so a peak alone is no proof. Seven numbers of a row are
-weighed by a logistic regression that was fitted on annotated videos, and so says what share of such steps is shown.
-Chosen: nothing stronger. Boosted trees on eleven such numbers gained 0.005 of AUC on the demo world.
+A step that is missing from a video has a highest second too, so a peak alone is no proof. A logistic regression on
+seven numbers of a row is fitted on annotated videos. Chosen: nothing stronger; boosted trees on eleven such numbers
+gained 0.005 of AUC on the demo world.
 """
 
 # B videos, S steps, T seconds, E kinds of evidence, N rows that are fitted on.
@@ -25,17 +25,18 @@ the steps is this step's than the mean of the others', as a logarithm; how far t
 higher the row is than the mean of the others; the logarithm of the number of steps, and whether it is one. What
 compares with other steps is 0 where there are none: lists may have any length, and short ones' rows look different."""
 SURE = 1e-4
+"""Shares are clamped to this distance from 0 and 1 before their log-odds are taken."""
 PENALTY = 2.0
-"""Of the squared weights, against the sum of the losses: few steps say little, and must not seem to say much."""
+"""Weight of the squared weights against the sum of the losses, so that a fit on few steps stays cautious."""
 FEWEST = 10
-"""Steps of each kind, shown and not shown, that it takes to say anything."""
+"""The fewest steps of each kind, shown and not shown, that a fit needs."""
 SHOWN = 0.5
-"""From this probability on, a step is said to be shown."""
+"""The least probability of a step that counts as shown."""
 
 
 @dataclass(frozen=True)
 class Presence:
-    """The weights of the evidence, which is first brought to mean 0 and spread 1."""
+    """A fitted logistic regression; the evidence is first brought to mean 0 and standard deviation 1."""
 
     means: tuple[float, ...]
     spreads: tuple[float, ...]
@@ -43,26 +44,26 @@ class Presence:
     bias: float
 
     def __call__(self, evidence: Tensor) -> Tensor:
-        """The probability that each step is shown; the last dimension is that of EVIDENCE."""
+        """Return the probability that each step is shown; the last dimension is that of EVIDENCE."""
         means, spreads, weights = (evidence.new_tensor(part) for part in (self.means, self.spreads, self.weights))
         return ((evidence - means) / spreads @ weights + self.bias).sigmoid()
 
     @classmethod
     def fit(cls, evidence_NE: Tensor, shown_N: Tensor) -> "Presence":
-        """The likeliest weights; a ValueError if there are too few steps that are shown, or that are not."""
+        """Fit the weights; a ValueError if too few steps are shown, or too few are not."""
         num_shown = int(shown_N.sum())
         if min(num_shown, len(shown_N) - num_shown) < FEWEST:
             raise ValueError(f"{num_shown} of {len(shown_N)} steps are shown: {FEWEST} of each kind are needed")
         evidence_NE, target_N = evidence_NE.double().cpu(), shown_N.double().cpu()
         means_E, spreads_E = evidence_NE.mean(0), evidence_NE.std(0).clamp(min=1e-6)
-        known_NE = torch.cat([(evidence_NE - means_E) / spreads_E, torch.ones(len(target_N), 1).double()], 1)
-        penalty_E = torch.full((known_NE.shape[1],), 2 * PENALTY / len(target_N), dtype=torch.float64)
+        inputs_NE = torch.cat([(evidence_NE - means_E) / spreads_E, torch.ones(len(target_N), 1).double()], 1)
+        penalty_E = torch.full((inputs_NE.shape[1],), 2 * PENALTY / len(target_N), dtype=torch.float64)
         penalty_E[-1] = 0
         weights_E = torch.zeros_like(penalty_E)
         for _ in range(50):  # Newton's method: the loss is convex, and a handful of steps are enough
-            chance_N = (known_NE @ weights_E).sigmoid()
-            slope_E = known_NE.T @ (chance_N - target_N) / len(target_N) + penalty_E * weights_E
-            bend_EE = (known_NE.T * (chance_N * (1 - chance_N))) @ known_NE / len(target_N) + penalty_E.diag()
+            chance_N = (inputs_NE @ weights_E).sigmoid()
+            slope_E = inputs_NE.T @ (chance_N - target_N) / len(target_N) + penalty_E * weights_E
+            bend_EE = (inputs_NE.T * (chance_N * (1 - chance_N))) @ inputs_NE / len(target_N) + penalty_E.diag()
             step_E = torch.linalg.solve(bend_EE + 1e-9 * torch.eye(len(bend_EE)).double(), slope_E)
             weights_E -= step_E
             if float(step_E.abs().max()) < 1e-9:
@@ -72,7 +73,7 @@ class Presence:
 
     @classmethod
     def read(cls, saved: Mapping[str, Any]) -> "Presence":
-        """What `vars` of one gave."""
+        """Read what `vars` of a Presence gave."""
         means, spreads, weights = (tuple(map(float, saved[name])) for name in ("means", "spreads", "weights"))
         if not len(means) == len(spreads) == len(weights) == len(EVIDENCE):
             raise ValueError(f"presence is judged by {len(EVIDENCE)} numbers here, not by {len(weights)}")
@@ -81,17 +82,17 @@ class Presence:
 
 @torch.no_grad()
 def evidence_of(scores_BST: Tensor, seconds_BT: Tensor, steps_BS: Tensor) -> Tensor:
-    """EVIDENCE of each row, B x S x E; the masks are true where there is a second, or a step."""
+    """Return EVIDENCE of each row, B x S x E; the masks are true where there is a second, or a step."""
     scores_BST = precise(scores_BST)
-    found = candidate_segments(scores_BST, seconds_BT)
-    shares = mutual_shares(scores_BST, seconds_BT, steps_BS, found, ETA)
-    share_BS, claim_BS = (part.clamp(SURE, 1 - SURE).logit() for part in shares)
+    segments = candidate_segments(scores_BST, seconds_BT)
+    shares = mutual_shares(scores_BST, seconds_BT, steps_BS, segments, ETA)
+    share_BS, claim_BS = (values_BS.clamp(SURE, 1 - SURE).logit() for values_BS in shares)
     contrast_BS = detect(scores_BST, seconds_BT, limit=1).scores[..., 0]
     others_B1 = (steps_BS.sum(1, keepdim=True) - 1).clamp(min=1)
-    total_B1 = found.scores.masked_fill(~steps_BS, 0).sum(1, keepdim=True)
+    total_B1 = segments.scores.masked_fill(~steps_BS, 0).sum(1, keepdim=True)
     is_alone_B1 = steps_BS.sum(1, keepdim=True) < 2
     length_B1 = steps_BS.sum(1, keepdim=True).clamp(min=1).log()
     claim_BS = (claim_BS + others_B1.log()).masked_fill(is_alone_B1, 0)
-    lead_BS = (found.scores - (total_B1 - found.scores) / others_B1).masked_fill(is_alone_B1, 0)
-    of_list = [part_B1.expand_as(lead_BS).to(lead_BS) for part_B1 in (length_B1, is_alone_B1)]
-    return torch.stack([found.scores, share_BS, claim_BS, contrast_BS, lead_BS, *of_list], 2)
+    lead_BS = (segments.scores - (total_B1 - segments.scores) / others_B1).masked_fill(is_alone_B1, 0)
+    list_evidence = [value_B1.expand_as(lead_BS).to(lead_BS) for value_B1 in (length_B1, is_alone_B1)]
+    return torch.stack([segments.scores, share_BS, claim_BS, contrast_BS, lead_BS, *list_evidence], 2)

@@ -34,16 +34,16 @@ INCEPTION_BLOCKS = {
 
 
 class VideoOutput(NamedTuple):
-    """What the video tower says of each clip."""
+    """The output of the video tower for each clip."""
 
     mixed_5c_BD: Tensor
     """The 1024-d feature: the mean of the last block over time and space."""
     video_embedding_BE: Tensor
-    """Its 512-d place in the joint text-video space: compared with text by dot product."""
+    """Its 512-d embedding in the joint text-video space: compared with text by dot product."""
 
 
 def space_to_depth(video_BCTHW: Tensor) -> Tensor:
-    """Each 2 x 2 x 2 cube becomes one position; channels in the order offset t, offset h, offset w, colour."""
+    """Turn each 2 x 2 x 2 cube into one position; channels in the order offset t, offset h, offset w, colour."""
     b, c, t, h, w = video_BCTHW.shape
     cubes = video_BCTHW.reshape(b, c, t // 2, 2, h // 2, 2, w // 2, 2)
     return cubes.permute(0, 3, 5, 7, 1, 2, 4, 6).reshape(b, 8 * c, t // 2, h // 2, w // 2)
@@ -82,12 +82,12 @@ class Convolution(nn.Module):
 
 
 def pointwise(channels_in: int, channels_out: int) -> Convolution:
-    """A convolution that sees one position at a time."""
+    """Return a 1 x 1 x 1 convolution."""
     return Convolution(channels_in, channels_out, (1, 1, 1), (0, 0, 0))
 
 
 def separable(channels_in: int, channels_out: int) -> Convolution:
-    """A 3 x 3 x 3 convolution in two: 1 x 3 x 3, then 3 x 1 x 1."""
+    """Return a 3 x 3 x 3 convolution in two: 1 x 3 x 3, then 3 x 1 x 1."""
     return Convolution(channels_in, channels_out, (3, 3, 3), (1, 1, 1))
 
 
@@ -164,7 +164,7 @@ class S3D(nn.Module):
 
 
 def check_clips(video_BCTHW: Tensor) -> None:
-    """Refuses a tensor that is not a batch of clips the network can take."""
+    """Refuse a tensor that is not a batch of clips."""
     shape = tuple(video_BCTHW.shape)
     if len(shape) != 5 or shape[1] != 3 or any(size == 0 or size % 2 for size in shape[2:]):
         raise ValueError(f"clips must be B x 3 x T x H x W with even T, H and W, not {shape}: crop or resize them")
@@ -173,7 +173,7 @@ def check_clips(video_BCTHW: Tensor) -> None:
 
 
 def load_state(model: nn.Module, state: Mapping[str, object], shown: int = 3) -> None:
-    """Copies a checkpoint's tensors into the model; other names, shapes or kinds are refused, naming the first few."""
+    """Copy a checkpoint's tensors into the model; refuse other names, shapes or types, naming the first few."""
     if not isinstance(state, Mapping):
         raise ValueError(f"these weights are a {type(state).__name__}: a state dict, names to tensors, is expected")
     expected = model.state_dict()
@@ -183,36 +183,36 @@ def load_state(model: nn.Module, state: Mapping[str, object], shown: int = 3) ->
         "unknown": [str(name) for name in state if name not in expected],
         "wrong": [f"{name} is {problem}" for name, problem in wrong.items() if problem],
     }
-    said = [
-        f"{what}: {', '.join(names[:shown])}" + (f" and {len(names) - shown} more" if len(names) > shown else "")
-        for what, names in differences.items()
+    problems = [
+        f"{kind}: {', '.join(names[:shown])}" + (f" and {len(names) - shown} more" if len(names) > shown else "")
+        for kind, names in differences.items()
         if names
     ]
-    if said:
+    if problems:
         raise ValueError(
-            f"these weights do not fit {type(model).__name__}; {'; '.join(said)}. Load the published checkpoint's own "
-            "state dict, without a prefix or a wrapper"
+            f"these weights do not fit {type(model).__name__}; {'; '.join(problems)}. Load the published checkpoint's "
+            "own state dict, without a prefix or a wrapper"
         )
     model.load_state_dict(dict(state))
 
 
-def _mismatch(found: object, expected: Tensor) -> str | None:
-    """What is wrong with a checkpoint's tensor, if anything."""
-    if not isinstance(found, Tensor):
-        return f"a {type(found).__name__}"
-    if found.shape != expected.shape:
-        return f"{list(found.shape)}, not {list(expected.shape)}"
-    if found.layout != torch.strided or found.is_floating_point() != expected.is_floating_point():
-        return f"{found.dtype}, {found.layout}"
-    return None if found.isfinite().all() else "not finite"
+def _mismatch(value: object, expected: Tensor) -> str | None:
+    """Return what is wrong with a checkpoint's tensor; None if nothing is."""
+    if not isinstance(value, Tensor):
+        return f"a {type(value).__name__}"
+    if value.shape != expected.shape:
+        return f"{list(value.shape)}, not {list(expected.shape)}"
+    if value.layout != torch.strided or value.is_floating_point() != expected.is_floating_point():
+        return f"{value.dtype}, {value.layout}"
+    return None if value.isfinite().all() else "not finite"
 
 
 def seeded(seed: int) -> S3D:
-    """Random weights, the same for the same seed, whose features tell clips apart; in eval mode.
+    """Return random weights, the same for the same seed, whose features distinguish clips; in eval mode.
 
-    Plain random filters mostly answer the mean of their non-negative input, alike for all clips: these sum to zero
-    (the stem, which is to see brightness, is centred at mid-grey instead). Plain ReLU amplifies rounding from layer
-    to layer: the batch norms' bias of 1/2 keeps most units in its linear part, and the scale the same in all layers.
+    Plain random filters mostly give the mean of their non-negative input, which is similar for all clips: these sum to
+    zero (the stem is centred at mid-grey instead, to keep brightness). Plain ReLU amplifies rounding from layer to
+    layer: the batch norms' bias of 1/2 keeps most units in its linear part, and the scale the same in all layers.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.device("meta"):
@@ -239,11 +239,11 @@ def seeded(seed: int) -> S3D:
 
 
 def _gain(name: str, module: nn.Module) -> float:
-    """The norm of a random filter whose answers have a variance of 1, given what its input comes through."""
+    """Return the norm of a random filter whose outputs have a variance of 1."""
     if not isinstance(module, nn.Conv3d):
         return 1
     if name == "conv1.conv1":
-        return math.sqrt(12)  # pixels spread over [0, 1]
+        return math.sqrt(12)  # pixels are uniform over [0, 1]
     after_relu = 1.344  # 1 / standard deviation of max(0, z + 1/2), z normal
     gated = name.startswith("mixed_") and module.kernel_size == (1, 1, 1)
     return after_relu * (2 if gated else 1)  # gates are about 1/2

@@ -1,4 +1,4 @@
-"""S3D's video tower for making features: the plain one's answers to 1e-4, at 1.9 clips a second and core, not 0.8.
+"""S3D's video tower for extraction: equal to the plain one to 1e-4, at 1.9 clips a second and core, not 0.8.
 
 Chosen by measurement (16 x 224 x 224, float32, AVX2; 94 % of matmul's speed): batch norm folded into the weights;
 activations stored B x T x H x W x C, so that each convolution and pool is a 2-d one on a view, over space or over time;
@@ -27,19 +27,19 @@ AUTOCAST_DTYPES = {"cuda": torch.float16}
 
 
 def over_space(layer: Callable[[Tensor], Tensor], x_BTHWC: Tensor) -> Tensor:
-    """Applies a 2-d layer to every frame."""
+    """Apply a 2-d layer to every frame."""
     y_NCHW = layer(x_BTHWC.flatten(0, 1).permute(0, 3, 1, 2))
     return torch.unflatten(y_NCHW.permute(0, 2, 3, 1), 0, x_BTHWC.shape[:2])
 
 
 def over_time(layer: Callable[[Tensor], Tensor], x_BTHWC: Tensor) -> Tensor:
-    """Applies a 2-d layer to images of T x P: its kernel is (frames, 1)."""
+    """Apply a 2-d layer to images of T x P: its kernel is (frames, 1)."""
     y_BCTP = layer(x_BTHWC.flatten(2, 3).permute(0, 3, 1, 2))
     return torch.unflatten(y_BCTP.permute(0, 2, 3, 1), 2, x_BTHWC.shape[2:4])
 
 
 def same_max_pool(x_BTHWC: Tensor, kernel: tuple[int, int, int]) -> Tensor:
-    """TensorFlow's 'SAME' max-pool of non-negative values, stride 2 where the kernel is wider than 1.
+    """Max-pool non-negative values with TensorFlow's 'SAME' padding, stride 2 where the kernel is wider than 1.
 
     No value is below the zeros of the padding, so ceil mode's partial windows do without them. It leaves out the
     last window of width 3 over an odd size, which holds one value: there a zero is added.
@@ -57,27 +57,27 @@ def same_max_pool(x_BTHWC: Tensor, kernel: tuple[int, int, int]) -> Tensor:
 
 
 def neighbour_max(x_BTHWC: Tensor) -> Tensor:
-    """The maximum over each position and its neighbours in time and space: same shape."""
+    """Return the maximum over each position and its neighbours in time and space: same shape."""
     x_BTHWC = over_space(partial(F.max_pool2d, kernel_size=3, stride=1, padding=1), x_BTHWC)
     return over_time(partial(F.max_pool2d, kernel_size=(3, 1), stride=1, padding=(1, 0)), x_BTHWC)
 
 
 def stem_input(video_BCTHW: Tensor) -> Tensor:
-    """Space-to-depth for a 2-d stem: 24 channels of a pair of frames, then those of the next pair, zeros around.
+    """Return space-to-depth for a 2-d stem: 24 channels of a pair of frames, then those of the next, zeros around.
 
-    The zeros stand where the published stem pads, less those seen only by the outputs that it drops.
+    The zeros are the published stem's padding, less those that only its dropped outputs use.
     """
     b, _, t, h, w = video_BCTHW.shape
     x_BTHWC = video_BCTHW.new_zeros(b, t // 2, h // 2 + 3, w // 2 + 3, 48)
     frames_BTHWC = video_BCTHW.permute(0, 2, 3, 4, 1)
-    for place, (at_t, at_h, at_w) in enumerate(itertools.product(range(2), repeat=3)):
-        x_BTHWC[:, :, 1:-2, 1:-2, 3 * place : 3 * place + 3] = frames_BTHWC[:, at_t::2, at_h::2, at_w::2]
+    for number, (at_t, at_h, at_w) in enumerate(itertools.product(range(2), repeat=3)):
+        x_BTHWC[:, :, 1:-2, 1:-2, 3 * number : 3 * number + 3] = frames_BTHWC[:, at_t::2, at_h::2, at_w::2]
     x_BTHWC[:, :-1, :, :, 24:] = x_BTHWC[:, 1:, :, :, :24]
     return x_BTHWC
 
 
 def fold(convolution: nn.Conv3d, batch_norm: nn.BatchNorm3d) -> tuple[Tensor, Tensor]:
-    """Weights O x C x T x H x W and bias O of a convolution with its batch norm, computed in float64."""
+    """Fold a batch norm into its convolution, in float64: weights O x C x T x H x W and bias O."""
     assert batch_norm.running_mean is not None and batch_norm.running_var is not None
     scale_O = batch_norm.weight.double() / torch.sqrt(batch_norm.running_var.double() + batch_norm.eps)
     bias_O = batch_norm.bias.double() - batch_norm.running_mean.double() * scale_O
@@ -85,7 +85,7 @@ def fold(convolution: nn.Conv3d, batch_norm: nn.BatchNorm3d) -> tuple[Tensor, Te
 
 
 def frozen_conv2d(weight_OCHW: Tensor, bias_O: Tensor, padding: Sequence[int]) -> nn.Conv2d:
-    """A 2-d convolution of these weights that no optimizer will touch."""
+    """Return a 2-d convolution of these weights, without gradients."""
     o, c, h, w = weight_OCHW.shape
     layer = nn.Conv2d(c, o, (h, w), padding=(padding[0], padding[1]), device="meta")
     layer.weight = nn.Parameter(weight_OCHW.contiguous(memory_format=torch.channels_last), requires_grad=False)
@@ -112,14 +112,14 @@ class FoldedConvolution(nn.Module):
 
 
 def gate(gating: nn.Module, x_BTHWC: Tensor, out_BTHWC: Tensor | None = None) -> Tensor:
-    """The published self-gating, on the other layout; may write its answer into `out_BTHWC`."""
+    """Apply the published self-gating in this layout; the result may be written into `out_BTHWC`."""
     assert isinstance(gating, SelfGating)
     gates_BC = torch.sigmoid(gating.fc(x_BTHWC.mean(dim=(1, 2, 3))))
     return torch.mul(x_BTHWC, gates_BC[:, None, None, None, :], out=out_BTHWC)
 
 
 class FoldedBlock(nn.Module):
-    """An inception block without its batch norms; the branches are written straight to their places."""
+    """An inception block without its batch norms; the branches are written straight into the output."""
 
     def __init__(self, published: InceptionBlock) -> None:
         super().__init__()
@@ -142,8 +142,8 @@ class FoldedBlock(nn.Module):
         )
         widths = [branch_BTHWC.shape[4] for branch_BTHWC in branches]
         out_BTHWC = branches[0].new_empty(*x_BTHWC.shape[:4], sum(widths))
-        for gating, branch_BTHWC, place_BTHWC in zip(self.gates, branches, out_BTHWC.split(widths, 4), strict=True):
-            gate(gating, branch_BTHWC, place_BTHWC)
+        for gating, branch_BTHWC, part_BTHWC in zip(self.gates, branches, out_BTHWC.split(widths, 4), strict=True):
+            gate(gating, branch_BTHWC, part_BTHWC)
         return out_BTHWC
 
 

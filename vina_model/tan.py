@@ -1,8 +1,8 @@
-"""TAN (Han et al., CVPR 2022): one transformer over a video's seconds and a list of texts, and the published names.
+"""TAN (Han et al., CVPR 2022): one transformer over a video's seconds and a list of texts, with its published names.
 
-TAN*, which labels the burn-in, is its joint half trained with a long context: with positions of the texts ("PE+LC") or
-without ("LC"). Fed with an article's steps in place of narrations it aligns those. Chosen: the parts of the checkpoint
-that only the dual half uses are there to be loaded, and are not computed.
+TAN*, which labels the burn-in, is its joint encoder trained with a long context: with positions of the texts ("PE+LC")
+or without ("LC"). Given an article's steps in place of narrations it aligns those. Chosen: the weights that only the
+dual encoder uses are there so that a published checkpoint loads key for key; they are not computed.
 """
 
 # B videos, T seconds, R texts, L = T + R tokens, D channels.
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from vina_model.aligner import AlignerConfig
 from vina_model.alignment import Alignment, cosine
-from vina_model.batch import Batch, Texts, check_width, places
+from vina_model.batch import Batch, Texts, positions_of_texts
 from vina_model.s3d import load_state
 from vina_model.s3d_text import TextTower
 from vina_model.transformer import Transformer
@@ -23,26 +24,19 @@ PUBLISHED_WINDOW_S = 64
 
 
 @dataclass(frozen=True)
-class TanConfig:
+class TanConfig(AlignerConfig):
     """The size of a TAN; the defaults are the published ones."""
 
-    video_width: int = 1024
-    """Numbers in a feature vector."""
     text_width: int = 512
     """Numbers in a text's embedding."""
-    width: int = 512
-    """Channels of the transformer."""
-    layers: int = 6
-    heads: int = 8
     max_tokens: int = 1024
-    """Seconds, and texts, that have a position of their own."""
+    """Rows of each positional table: the most seconds, and texts with a position of their own."""
     text_positions: bool = False
-    """Whether the order of the texts is told (PE)."""
-    dropout: float = 0.0
+    """Whether texts have positions (PE)."""
 
 
 class Tan(nn.Module):
-    """The joint half: the similarity of each text to each second."""
+    """The joint encoder: the similarity of each text to each second."""
 
     def __init__(self, config: TanConfig) -> None:
         super().__init__()
@@ -57,41 +51,37 @@ class Tan(nn.Module):
         self.ln_position_init, self.ln_joint_post_enc = nn.LayerNorm(width), nn.LayerNorm(width)
 
     def forward(self, video_BTV: Tensor, seconds_BT: Tensor, texts_BRE: Tensor, texts_BR: Tensor) -> Tensor:
-        """Cosine similarities B x R x T of the last layer. The masks are true where there is a second, or a text."""
+        """Return cosine similarities B x R x T of the last layer; masks are true where there is a second, or a text."""
         return self.layer_similarities(video_BTV, seconds_BT, texts_BRE, texts_BR, last=1)[-1]
 
     def layer_similarities(
         self, video_BTV: Tensor, seconds_BT: Tensor, texts_BRE: Tensor, texts_BR: Tensor, last: int = 0
     ) -> list[Tensor]:
-        """The same of every layer, or of the `last` ones: in training each of them is an answer."""
+        """Return the similarities of every layer, or of the `last` ones: in training every layer has a loss."""
         num_seconds, num_texts = video_BTV.shape[1], texts_BRE.shape[1]
-        if num_seconds > self.config.max_tokens:
-            raise ValueError(
-                f"{num_seconds} seconds: this model has positions for {self.config.max_tokens}; use windows"
-            )
-        check_width(video_BTV, self.config.video_width)
+        self.config.check_video(video_BTV, self.config.max_tokens)
         video_BTD = self.ln_video_init(self.video_pre_proj(video_BTV.to(self.temporal_pos_embed.dtype)))
         video_BTD = video_BTD + self.ln_position_init(self.temporal_pos_embed[:num_seconds])
         texts_BRD = self.ln_text_init(self.text_pre_proj(texts_BRE))
         if self.config.text_positions:
             positions_PD = self.ln_position_init(self.text_temporal_pos_embed)
-            texts_BRD = texts_BRD + positions_PD[places(texts_BR.sum(1), num_texts, len(positions_PD))]
+            texts_BRD = texts_BRD + positions_PD[positions_of_texts(texts_BR.sum(1), num_texts, len(positions_PD))]
         tokens_BLD = torch.cat([video_BTD, texts_BRD], dim=1)
         layers = self.joint_temporal_encoder(tokens_BLD, torch.cat([seconds_BT, texts_BR], dim=1))
-        answers = (self.ln_joint_post_enc(layer_BLD) for layer_BLD in layers[-last:])
-        return [cosine(answer_BLD[:, num_seconds:], answer_BLD[:, :num_seconds]) for answer_BLD in answers]
+        outputs = (self.ln_joint_post_enc(layer_BLD) for layer_BLD in layers[-last:])
+        return [cosine(output_BLD[:, num_seconds:], output_BLD[:, :num_seconds]) for output_BLD in outputs]
 
 
 class TanAligner(nn.Module):
-    """TAN with its text encoder, called like VINA: narrations and steps are aligned each by itself, as its texts."""
+    """TAN with its text encoder and the signature of VINA; narrations and steps are aligned one after the other."""
 
     def __init__(self, tan: Tan, text: Callable[[Tensor], Tensor]) -> None:
-        """`text` gives the embeddings M x E of word ids M x L; a module of it is trained too."""
+        """`text` maps word ids M x L to embeddings M x E; if it is a module, it is trained too."""
         super().__init__()
         self.tan, self.text, self.config = tan, text, tan.config
 
     def forward(self, batch: Batch) -> Alignment:
-        """The similarities of what the batch has; in training those of all layers."""
+        """Return the similarities of the texts that the batch has; in training those of all layers."""
         nv = self._similarities(batch, batch.narrations) if batch.narrations is not None else [None]
         sv = self._similarities(batch, batch.steps) if batch.steps is not None else [None]
         return Alignment(
@@ -110,7 +100,7 @@ class TanAligner(nn.Module):
 
 
 class PublishedTan(Tan):
-    """With everything that a published checkpoint holds: its text tower, and the dual half, which is not used."""
+    """TAN with all the weights of a published checkpoint: its text tower, and the dual encoder, which is not used."""
 
     def __init__(self) -> None:
         config = TanConfig()
@@ -123,12 +113,12 @@ class PublishedTan(Tan):
         self.binary_head = nn.Linear(config.width, 1)
 
     def embed(self, ids_ML: Tensor) -> Tensor:
-        """Texts as `tokenizer.tan` numbers them, to M x 512."""
+        """Embed word ids of `tokenizer.tan`, M x L, as M x 512."""
         return self.bert(ids_ML, mask_zeros=True)
 
 
 def published_state(checkpoint: object) -> Mapping[str, object]:
-    """The state dict of a published file, under one set of names.
+    """Return the state dict of a published file, under one set of names.
 
     Two-model checkpoints are read as their `online.` model; the text module is called `bert.` or `lang_model.`.
     """
@@ -145,7 +135,7 @@ def published_state(checkpoint: object) -> Mapping[str, object]:
 
 
 def load_published(checkpoint: object) -> PublishedTan:
-    """TAN with the weights of a published file, ready for inference; other names are refused."""
+    """Return TAN with the weights of a published file, in eval mode; other names are refused."""
     model = PublishedTan()
     load_state(model, published_state(checkpoint))
     return model.eval()

@@ -60,66 +60,60 @@ class BagOfWords(nn.Module):
         self.register_load_state_dict_pre_hook(_refuse_another_size)  # type: ignore[no-untyped-call]
 
     def forward(self, ids_NL: Tensor) -> Tensor:
-        """Ids N x L, L >= 1, as `tokenizer.tan` numbers them, to embeddings N x E. Id 0 is ignored wherever it is."""
+        """Embed the ids of `tokenizer.tan`, N x L, L >= 1, as N x E. Id 0 is ignored wherever it is."""
         if ids_NL.dim() != 2 or ids_NL.shape[1] == 0 or ids_NL.is_floating_point():
             shown = f"{ids_NL.dtype} {list(ids_NL.shape)}"
             raise ValueError(f"ids must be integers N x L, L >= 1, not {shown}: make them with `tokenizer`")
         if self.training and self.word_dropout:
             ids_NL = drop_words(ids_NL, self.word_dropout)
-        ids_U, places_NL = torch.unique(ids_NL, return_inverse=True)
+        ids_U, rows_NL = torch.unique(ids_NL, return_inverse=True)
         if ids_U.numel() and not 0 <= int(ids_U[0]) <= int(ids_U[-1]) <= len(self.vocabulary):
             shown = f"{int(ids_U[0])} to {int(ids_U[-1])}, not 0 to {len(self.vocabulary)}"
             raise ValueError(f"ids range from {shown}: make them with this encoder's own `tokenizer`")
         hidden_UK = F.relu(self.fc1(self.word_embd(ids_U)))
         hidden_UK = hidden_UK.masked_fill((ids_U == 0)[:, None], 0)  # the least that ReLU gives: never wins
-        return self.fc2(F.embedding_bag(places_NL, hidden_UK, mode="max"))
-
-    def encode(self, sentences: Sequence[str]) -> Tensor:
-        """Embeddings N x E of the first 32 words of each sentence. Give a batch at a time; gradients are kept."""
-        return self(self.tokenizer.tan(sentences).to(self.word_embd.weight.device))
+        return self.fc2(F.embedding_bag(rows_NL, hidden_UK, mode="max"))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], prefix: str = "", word_dropout: float = 0.0) -> Self:
-        """The encoder whose `state_dict` this is, or which has this prefix ("text.") in a larger model's state."""
-        own = _read_state(state, prefix)
-        hidden_width, output_width = len(own["fc1.bias"]), len(own["fc2.bias"])
-        vocabulary, vectors_VW = _unpack(own[VOCABULARY_KEY]), own["word_embd.weight"][1:]
+        """Read an encoder from its `state_dict`, or from a larger model's, where its names have a prefix ("text.")."""
+        tensors = _read_state(state, prefix)
+        hidden_width, output_width = len(tensors["fc1.bias"]), len(tensors["fc2.bias"])
+        vocabulary, vectors_VW = _unpack(tensors[VOCABULARY_KEY]), tensors["word_embd.weight"][1:]
         encoder = cls(vocabulary, vectors_VW, hidden_width, output_width, word_dropout)
-        encoder.load_state_dict(own)
+        encoder.load_state_dict(tensors)
         return encoder
 
     @classmethod
     def from_milnce(
         cls, state: Mapping[str, Any], vocabulary: Sequence[str], prefix: str = "", word_dropout: float = 0.0
     ) -> Self:
-        """MIL-NCE's text tower ("text_module." in its checkpoint) or TAN's copy ("bert."), with their dictionary."""
+        """Read MIL-NCE's text tower ("text_module." in its checkpoint) or TAN's copy ("bert."), with its dictionary."""
         return cls.from_state({**state, prefix + VOCABULARY_KEY: _pack(vocabulary)}, prefix, word_dropout)
 
     @classmethod
     def from_keyed_vectors(
         cls,
         vectors: "KeyedVectors",
-        max_words: int | None = None,
         hidden_width: int = HIDDEN_WIDTH,
         output_width: int = JOINT_WIDTH,
         word_dropout: float = 0.0,
     ) -> Self:
-        """Word vectors of gensim; the other layers are random.
+        """Take word vectors of gensim; the other layers are random.
 
-        Keys that the tokenizer never produces (capitals, hyphens, spaces) are left out. Of the others the first
-        `max_words` are taken: gensim and the published files list the most frequent first.
+        Keys that the tokenizer never produces (capitals, hyphens, spaces) are left out.
         """
-        rows = [row for row, word in enumerate(vectors.index_to_key) if words(word) == [word]][:max_words]
+        rows = [row for row, word in enumerate(vectors.index_to_key) if words(word) == [word]]
         vocabulary = [vectors.index_to_key[row] for row in rows]
         vectors_VW = torch.from_numpy(np.asarray(vectors.vectors[rows], dtype=np.float32))
         return cls(vocabulary, vectors_VW, hidden_width, output_width, word_dropout)
 
     def get_extra_state(self) -> Tensor:
-        """The vocabulary for the state dict: a tensor like all else in it, so that any tool can carry it."""
+        """Return the vocabulary for the state dict: a tensor, so that any tool can carry it."""
         return _pack(self.vocabulary)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Takes over the vocabulary that belongs to the vectors just loaded."""
+        """Take over the vocabulary of the vectors that were just loaded."""
         self._set_vocabulary(_unpack(state))
 
     def _set_vocabulary(self, vocabulary: Sequence[str]) -> None:
@@ -128,9 +122,9 @@ class BagOfWords(nn.Module):
 
 
 def drop_words(ids_NL: Tensor, probability: float) -> Tensor:
-    """The ids with each word set to 0 at this probability; one word of each sentence, drawn at random, always stays."""
-    luck_NL = torch.rand(ids_NL.shape, device=ids_NL.device).masked_fill(ids_NL == 0, -1)
-    stays_NL = (luck_NL >= probability) | (luck_NL == luck_NL.amax(dim=1, keepdim=True))
+    """Set each id to 0 with this probability; one word of each sentence, drawn at random, always stays."""
+    draws_NL = torch.rand(ids_NL.shape, device=ids_NL.device).masked_fill(ids_NL == 0, -1)
+    stays_NL = (draws_NL >= probability) | (draws_NL == draws_NL.amax(dim=1, keepdim=True))
     return ids_NL * stays_NL
 
 
@@ -157,7 +151,7 @@ class WordTraining:
 
 
 def train_word_vectors(sentences: Iterable[str], settings: WordTraining) -> "KeyedVectors":
-    """Word2Vec vectors of the sentences' words, for `BagOfWords.from_keyed_vectors`; the most frequent word first.
+    """Train Word2Vec vectors of the sentences' words, for `BagOfWords.from_keyed_vectors`; the most frequent first.
 
     The sentences are read once per epoch and once before. One thread trains, so that a seed has one outcome.
     """
@@ -165,20 +159,20 @@ def train_word_vectors(sentences: Iterable[str], settings: WordTraining) -> "Key
 
     if iter(sentences) is sentences:
         raise ValueError("the sentences can be read only once, and training reads them often: give a list of them")
-    corpus = _Corpus(sentences)
+    word_lists = _WordLists(sentences)
     model = Word2Vec(**asdict(settings), workers=1)
-    model.build_vocab(corpus)
+    model.build_vocab(word_lists)
     if len(model.wv) == 0:
         raise ValueError(
             f"no word occurs {settings.min_count} times in the {model.corpus_count:,} sentences: "
             "give more of them, or lower min_count"
         )
-    model.train(corpus, total_examples=model.corpus_count, epochs=settings.epochs)
+    model.train(word_lists, total_examples=model.corpus_count, epochs=settings.epochs)
     return model.wv
 
 
-class _Corpus:
-    """The sentences as lists of words, anew each time it is read."""
+class _WordLists:
+    """The sentences as lists of words, which can be read any number of times."""
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self._sentences = sentences
@@ -188,7 +182,7 @@ class _Corpus:
 
 
 def _check_vectors(vocabulary: Sequence[str], vectors_VW: Tensor) -> None:
-    """Refuses a vocabulary without words, and vectors that are not one finite row for each of its words."""
+    """Refuse a vocabulary without words, and vectors that are not one finite row for each of its words."""
     if len(vocabulary) == 0:
         raise ValueError("no words to know: of gensim's keys only lower-case words count, check the vectors' source")
     if vectors_VW.dim() != 2 or len(vectors_VW) != len(vocabulary):
@@ -201,12 +195,12 @@ def _check_vectors(vocabulary: Sequence[str], vectors_VW: Tensor) -> None:
 
 
 def _pack(vocabulary: Sequence[str]) -> Tensor:
-    """The words as the bytes of a JSON list, which any word survives."""
+    """Return the words as the bytes of a JSON list, which holds any word."""
     return torch.frombuffer(bytearray(json.dumps([str(word) for word in vocabulary]).encode()), dtype=torch.uint8)
 
 
 def _unpack(packed: Tensor) -> list[str]:
-    """The words of `_pack`."""
+    """Return the words of `_pack`."""
     try:
         return [str(word) for word in json.loads(packed.cpu().numpy().tobytes())]
     except ValueError as error:
@@ -214,33 +208,33 @@ def _unpack(packed: Tensor) -> list[str]:
 
 
 def _read_state(state: Mapping[str, Any], prefix: str) -> dict[str, Tensor]:
-    """The encoder's own part of a state; refused when one tensor is missing, foreign, or not as wide as the others."""
-    own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+    """Return the encoder's tensors of a state; refuse one with a tensor missing, unknown, or of another width."""
+    tensors = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
     expected = ("word_embd.weight", "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", VOCABULARY_KEY)
-    wrong = [f"{prefix}{name} is missing" for name in expected if not isinstance(own.get(name), Tensor)]
-    wrong += [f"{prefix}{name} is unknown" for name in own if name not in expected][:3]
+    wrong = [f"{prefix}{name} is missing" for name in expected if not isinstance(tensors.get(name), Tensor)]
+    wrong += [f"{prefix}{name} is unknown" for name in tensors if name not in expected][:3]
     if wrong:
         raise ValueError(f"this is no state of a BagOfWords: {', '.join(wrong)}. Give its state dict and prefix")
-    vocabulary = _unpack(own[VOCABULARY_KEY])
-    hidden, output = own["fc1.bias"].numel(), own["fc2.bias"].numel()
-    width = own["fc1.weight"].numel() // max(hidden, 1)
+    vocabulary = _unpack(tensors[VOCABULARY_KEY])
+    hidden, output = tensors["fc1.bias"].numel(), tensors["fc2.bias"].numel()
+    width = tensors["fc1.weight"].numel() // max(hidden, 1)
     shapes = ((len(vocabulary) + 1, width), (hidden, width), (hidden,), (output, hidden), (output,))
     for name, shape in zip(expected, shapes, strict=False):
-        if own[name].shape != shape:
+        if tensors[name].shape != shape:
             raise ValueError(
-                f"{prefix}{name} is {list(own[name].shape)}, not {list(shape)} as the rest of the state and its "
+                f"{prefix}{name} is {list(tensors[name].shape)}, not {list(shape)} as the rest of the state and its "
                 f"vocabulary of {len(vocabulary):,} words ask for: use weights and dictionary of one publication"
             )
-    return own
+    return tensors
 
 
 def _refuse_another_size(module: nn.Module, state: Mapping[str, Any], prefix: str, *_more: object) -> None:
-    """Runs before `load_state_dict`. A state of the same sizes is taken with its own words; optimizers stay valid."""
+    """Refuse another size before `load_state_dict`; a state of the same size is loaded with its own words."""
     assert isinstance(module, BagOfWords)
     if prefix and not any(name.startswith(prefix) for name in state):
         return  # a part of a larger model is loaded; torch refuses that itself unless it is asked for
-    own = _read_state(state, prefix)
-    shapes = {name: (own[name].shape, value.shape) for name, value in module.named_parameters()}
+    tensors = _read_state(state, prefix)
+    shapes = {name: (tensors[name].shape, value.shape) for name, value in module.named_parameters()}
     wrong = [
         f"{prefix}{name} is {list(has)}, not {list(asked)}" for name, (has, asked) in shapes.items() if has != asked
     ]

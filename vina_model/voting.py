@@ -19,12 +19,12 @@ from torch import Tensor
 GROUP = 16
 BLOCK = 1024
 PAIRS = 4096
-"""Pairs that are compared in float64 at once: where all titles are equally near there are very many."""
+"""Pairs that are compared in float64 at once, to bound the memory: where all titles are equal there are very many."""
 Vectors = npt.NDArray[np.floating[Any]]
 
 
 class Nearest(NamedTuple):
-    """For each sentence the row of its title, and the cosine similarity of the two."""
+    """The row of each sentence's title, and the cosine similarity of the two."""
 
     rows: npt.NDArray[np.int64]
     similarities: npt.NDArray[np.float32]
@@ -52,7 +52,7 @@ class TitleIndex:
 
     @torch.inference_mode()
     def nearest(self, sentences_ND: Vectors, block: int = BLOCK) -> Nearest:
-        """Each sentence's title, by the largest similarity less its handicap."""
+        """Return each sentence's title, by the largest similarity less its handicap."""
         sentences = torch.from_numpy(np.ascontiguousarray(sentences_ND, np.float32))
         if not len(sentences):
             return Nearest(np.zeros(0, np.int64), np.zeros(0, np.float32))
@@ -65,8 +65,8 @@ class TitleIndex:
         least_B = best_BG.amax(1) - self._margin
         rows, groups = torch.nonzero(best_BG >= least_B[:, None], as_tuple=True)
         within = scores_BGg[rows, groups] >= least_B[rows, None]
-        places, columns = torch.nonzero(within, as_tuple=True)
-        rows, titles = rows[places].cpu(), (groups[places] * GROUP + columns).cpu().clamp(max=len(self.titles_CD) - 1)
+        numbers, columns = torch.nonzero(within, as_tuple=True)
+        rows, titles = rows[numbers].cpu(), (groups[numbers] * GROUP + columns).cpu().clamp(max=len(self.titles_CD) - 1)
         return self._decide(sentences_BD, rows, titles)
 
     def _compare(self, sentences_BD: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class TitleIndex:
             return torch.addmm(self._offsets_C, sentences_BD, self._columns_DC, out=scores_BC)
 
     def _decide(self, sentences_BD: Tensor, rows: Tensor, titles: Tensor) -> Nearest:
-        """Of each row's candidates, in float64, the best one; of equal ones the first title."""
+        """Return the best of each row's candidates, compared in float64; of equal ones the first title."""
         similarities = torch.cat(
             [
                 (sentences_BD[some].double() * self.titles_CD[others].double()).sum(1)
@@ -100,7 +100,7 @@ class TitleIndex:
 
 @contextmanager
 def _full_precision() -> Iterator[None]:
-    """What the caller allows (TF32, bfloat16) is for other products than these."""
+    """Switch off TF32 and bfloat16, which the caller may have allowed for other products."""
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
@@ -111,7 +111,7 @@ def _full_precision() -> Iterator[None]:
 
 @torch.inference_mode()
 def hub_handicaps(titles_CD: Vectors, sample_ND: Vectors, device: str = "cpu", neighbours: int = 10) -> Vectors:
-    """Half the mean similarity of each title to its nearest sentences of a sample: what hubs have too much of (CSLS).
+    """Return half the mean similarity of each title to its nearest sentences of a sample, high for hubs (CSLS).
 
     The nearest are found in float32, their similarities taken in float64 and the mean rounded to 4 decimals, so that
     it is the same on every device.
@@ -121,16 +121,16 @@ def hub_handicaps(titles_CD: Vectors, sample_ND: Vectors, device: str = "cpu", n
     titles_CD, sample_ND = (np.ascontiguousarray(vectors, np.float32) for vectors in (titles_CD, sample_ND))
     titles, sample = torch.from_numpy(titles_CD), torch.from_numpy(sample_ND)
     columns_CD = titles.to(device)
-    nearest_CK, places_CK = columns_CD.new_empty(len(titles), 0), torch.empty(len(titles), 0, dtype=torch.int64)
-    places_CK = places_CK.to(device)
-    for part, places in zip(torch.split(sample, BLOCK), torch.split(torch.arange(len(sample)), BLOCK), strict=True):
+    nearest_CK, rows_CK = columns_CD.new_empty(len(titles), 0), torch.empty(len(titles), 0, dtype=torch.int64)
+    rows_CK = rows_CK.to(device)
+    for part, numbers in zip(torch.split(sample, BLOCK), torch.split(torch.arange(len(sample)), BLOCK), strict=True):
         with _full_precision():
             seen = torch.cat([nearest_CK, columns_CD @ part.to(device).T], dim=1)
         nearest_CK, chosen = seen.topk(min(neighbours, seen.shape[1]), dim=1)
-        places_CK = torch.cat([places_CK, places.to(device).expand(len(titles), -1)], dim=1).gather(1, chosen)
+        rows_CK = torch.cat([rows_CK, numbers.to(device).expand(len(titles), -1)], dim=1).gather(1, chosen)
     means = []
     some = PAIRS // 16
-    for some_BD, places_BK in zip(torch.split(titles, some), torch.split(places_CK.cpu(), some), strict=True):
-        exact_BK = torch.einsum("bd,bkd->bk", some_BD.double(), sample[places_BK].double())
+    for some_BD, rows_BK in zip(torch.split(titles, some), torch.split(rows_CK.cpu(), some), strict=True):
+        exact_BK = torch.einsum("bd,bkd->bk", some_BD.double(), sample[rows_BK].double())
         means.append(exact_BK.mean(1))
     return np.asarray((torch.cat(means) / 2).round(decimals=4))

@@ -22,7 +22,8 @@ from tasks.evaluation.stage import Evaluation, trained_methods, untrained_method
 from tasks.evaluation.truth import splits_of
 from tasks.pipeline.job import Job
 from tasks.training.corpus import Corpus
-from tasks.training.curriculum import Curriculum, name_trainings
+from tasks.training.curriculum import Curriculum
+from tasks.training.model_ids import model_ids
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in, rounds
@@ -132,20 +133,20 @@ class Ablation:
         }
 
     def _labels(self, number: int, row: Row, work: Curriculum) -> Iterator[Result]:
-        own, seed = f"model_id = {quoted(work.name)}", work.settings.seed
+        own, seed = f"model_id = {quoted(work.student_id)}", work.settings.seed
         with Catalogue(self.store) as catalogue:
             dropped = catalogue.query(f"""SELECT 100.0 * avg((NOT kept)::INT) AS discarded FROM pseudo_labels
                 WHERE {own} AND round > 0 GROUP BY round ORDER BY discarded DESC""").to_pylist()
             judged = catalogue.query(f"FROM label_precision WHERE {own} ORDER BY round").to_pylist()
         if row.labels == "discarded":
             worst = dropped[0]["discarded"]
-            yield Result(number, row.name, DISCARDED, work.name, seed, worst, row.paper.get(DISCARDED))
+            yield Result(number, row.name, DISCARDED, work.student_id, seed, worst, row.paper.get(DISCARDED))
             return
         for place, found in enumerate(judged, number + 1):
             for name, measure in LABELS.items():
                 if found[name] is not None:  # of no labels, none are right or wrong
                     variant = f"labels of round {found['round']}"
-                    yield Result(place, variant, measure, work.name, seed, found[name])
+                    yield Result(place, variant, measure, work.student_id, seed, found[name])
 
     def _keep(self, table: str, seed: int, results: Sequence[Result]) -> None:
         if not results:
@@ -160,6 +161,6 @@ class Ablation:
     def _name(self) -> str:
         """Of the settings that the tables change, what is learnt from, and what it is held against."""
         settings = self.settings.changed(seed=0)
-        _, student = name_trainings(settings, Corpus(self.store, settings.backbone, settings.selection))
+        student = model_ids(settings, Corpus(self.store, settings.backbone, settings.selection)).student
         annotations = self.store.table("annotations").snapshot().content_version
         return fingerprint_of({"model_id": student}, {"annotations": annotations}, CODE_VERSION)[:8]

@@ -19,7 +19,7 @@ from tasks.pipeline.device import checked_device
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Pair, Teacher, ask, plan_pairs, read_pairs
-from vina_model.alignment import Alignment, by_way_of_narrations, mask_of
+from vina_model.alignment import Alignment, indirect_pathway, mask_of
 from vina_model.batch import Batch
 from vina_model.objective import spans_to_positives
 
@@ -184,7 +184,7 @@ def _by_asr_times(aligned: Alignment, videos: list[str], corpus: Corpus) -> Tens
     assert aligned.sn_BSN is not None and aligned.narrations_BN is not None
     num_narrations, num_seconds = aligned.narrations_BN.shape[1], aligned.seconds_BT.shape[1]
     times_BNT = asr_times(videos, corpus, num_narrations, num_seconds).to(aligned.sn_BSN)
-    return by_way_of_narrations(aligned.sn_BSN, times_BNT, aligned.narrations_BN)
+    return indirect_pathway(aligned.sn_BSN, times_BNT, aligned.narrations_BN)
 
 
 def asr_times(videos: list[str], corpus: Corpus, num_narrations: int, num_seconds: int) -> Tensor:

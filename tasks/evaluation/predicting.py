@@ -60,7 +60,7 @@ def _segments(answer: Answer, scores_BST: Tensor, queries: BenchmarkQueries) -> 
     rows: Rows = {name: [] for name in schema_of("predictions").files.names}
     for row, (video, article) in enumerate(answer.pairs):
         text_rows, labels = _answered(answer, row, queries.labels[article])
-        texts, numbers = detections.found[row, text_rows].nonzero(as_tuple=True)
+        texts, numbers = detections.mask[row, text_rows].nonzero(as_tuple=True)
         starts, ends, scores = (part[row, text_rows][texts, numbers].tolist() for part in detections[:3])
         _add(rows, video, article, [labels[text] for text in texts.tolist()], None, scores, starts, ends)
     return rows

@@ -24,7 +24,7 @@ from tasks.evaluation.families import Pathway
 from tasks.evaluation.methods import Answer, Method, shown_spans
 from tasks.evaluation.queries import BenchmarkQueries
 from tasks.training.teachers import Pair
-from vina_model.grounder import SILENT, TOLD
+from vina_model.grounder import WITH_NARRATIONS, WITHOUT_NARRATIONS
 from vina_model.metrics.bootstrap import estimate
 from vina_model.metrics.presence import StepPresence
 from vina_model.presence import EVIDENCE, Presence, evidence_of
@@ -35,7 +35,7 @@ PROTOCOLS = {"htstep-presence": "presence", "htstep-presence-by-peak": "peak"}
 """Names in `metrics`, and the column of `presences` that is measured: the plain peak is what presence has to beat."""
 PROTOCOL_VERSION = 1
 VERSION = f"1, {PROTOCOL_VERSION}"
-CALIBRATED = {Pathway.DIRECT: SILENT, Pathway.FUSED: TOLD}
+CALIBRATED = {Pathway.DIRECT: WITHOUT_NARRATIONS, Pathway.FUSED: WITH_NARRATIONS}
 """Pathways that are calibrated, and their names in the model's file."""
 PART = "\x1f"
 """Between an article's name and what names a part of it."""

@@ -27,8 +27,8 @@ from tasks.evaluation.families import (
 from tasks.evaluation.methods import RULES
 from tasks.pairing.settings import MPNET
 from tasks.training.corpus import corpus_of
-from tasks.training.curriculum import name_trainings
 from tasks.training.model_files import find_model
+from tasks.training.model_ids import model_ids
 from tasks.training.settings import TrainingSettings
 
 MEASURING = ["evaluation", "ablate main", "ablate all"]
@@ -157,7 +157,7 @@ def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
     """The student of a run of these settings: the one it had, or would have now."""
     if recorded := _recorded(store, run_id):
         return str(recorded["model_id"])
-    return list(name_trainings(settings, corpus_of(store, settings.backbone, settings.selection)))[1]
+    return model_ids(settings, corpus_of(store, settings.backbone, settings.selection)).student
 
 
 def _newest_run(store: Store) -> tuple[str, TrainingSettings] | None:
@@ -184,14 +184,14 @@ def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = 
     names: dict[str, str] = {}
     for seed in sorted({*seeds, settings.seed}):
         for positions in (False, True):
-            tan, student = name_trainings(settings.changed(seed=seed, tan_text_positions=positions), corpus)
-            names[tan] = TAN_PE_LC if positions else TAN_LC
+            ids = model_ids(settings.changed(seed=seed, tan_text_positions=positions), corpus)
+            names[ids.tan] = TAN_PE_LC if positions else TAN_LC
             if positions == settings.tan_text_positions:
-                names[student] = VINA
+                names[ids.student] = VINA
     recorded = _recorded(store, run_id) if run_id else None
     if recorded and recorded["model_id"] not in names:
-        for name in name_trainings(settings, corpus):
-            del names[name]
+        ids = model_ids(settings, corpus)
+        del names[ids.tan], names[ids.student]
         tan = TAN_PE_LC if settings.tan_text_positions else TAN_LC
         names |= {recorded["tan"]: tan, recorded["model_id"]: VINA}
     return names

@@ -32,8 +32,9 @@ from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.pipeline.progress import say
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.corpus import Corpus, corpus_of
-from tasks.training.curriculum import Curriculum, NothingToTrain, name_trainings
+from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import is_calibrated, write_model
+from tasks.training.model_ids import model_ids
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
@@ -198,7 +199,7 @@ class Evaluation:
             )
             rows += presence.measured(judged, method, pathway, missing)
         weights = {presence.CALIBRATED[pathway]: fitted for pathway, (fitted, _) in calibrated.items()}
-        tan = next(iter(name_trainings(settings, method.corpus)))
+        tan = model_ids(settings, method.corpus).tan
         write_model(self.store, self.run_id, method.model_id, tan, settings, weights)
         if rows:
             numbers = pa.Table.from_pylist(rows, schema=table.schema.files)

@@ -21,7 +21,7 @@ from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
 from tasks.training.corpus import Corpus
-from vina_model.alignment import by_way_of_narrations, mask_of
+from vina_model.alignment import indirect_pathway, mask_of
 
 LOG = logging.getLogger("vina.evaluation")
 BY_DOT_PRODUCT = "s3d-milnce-joint"
@@ -60,7 +60,7 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
                 if len(narrations_ND):
                     sn_BSN[row, : len(steps_SD), : len(narrations_ND)] = steps_SD @ narrations_ND.T
             times_BNT = asr_times(videos, queries.corpus, num_narrations, max(lengths)).float()
-            scores_BST = by_way_of_narrations(sn_BSN, times_BNT, mask_of(counts_B, num_narrations))
+            scores_BST = indirect_pathway(sn_BSN, times_BNT, mask_of(counts_B, num_narrations))
             yield Answer.plain(pairs, scores_BST, lengths, queries, pathway=Pathway.INDIRECT_BY_ASR)
 
     return Method(

@@ -1,1 +1,1 @@
-"""The stages `burn-in` and `rounds`: TAN*, its labels, and a student that becomes its own teacher."""
+"""The stages `burn-in` and `rounds`: TAN*, its labels, and a student that becomes its own teacher (README.md)."""

@@ -1,6 +1,6 @@
-"""Checkpoints: all that a training needs to go on, in one object of the store that appears whole or not at all.
+"""Checkpoints: the whole state of a training, in one object of the store that appears whole or not at all.
 
-Tensors, numbers and texts only, so that they load with `weights_only=True`.
+They hold tensors, numbers and texts only, so that they load with `weights_only=True`.
 """
 
 import json
@@ -15,7 +15,7 @@ from storage import MissingFileError, Store
 
 
 def save(store: Store, model_id: str, name: str, state: Mapping[str, Any]) -> str:
-    """Write a checkpoint in the place of the one before; returns its address."""
+    """Write a checkpoint over the one before; return its address."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"
         torch.save(dict(state), path)
@@ -23,7 +23,7 @@ def save(store: Store, model_id: str, name: str, state: Mapping[str, Any]) -> st
 
 
 def load(store: Store, model_id: str, name: str) -> dict[str, Any] | None:
-    """A checkpoint, on the CPU; None if there is none."""
+    """Read a checkpoint, on the CPU; None if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"
         try:
@@ -39,19 +39,20 @@ def load(store: Store, model_id: str, name: str) -> dict[str, Any] | None:
 
 
 def retire(store: Store, model_id: str, name: str, run_id: str) -> None:
-    """Put a checkpoint aside, until `vina gc`."""
+    """Put a checkpoint aside; `vina gc` deletes it."""
     store.objects.retire(key(model_id, name), run_id)
 
 
 def key(model_id: str, name: str) -> str:
-    """Where a checkpoint lies among the objects."""
+    """Return the key of a checkpoint among the objects."""
     return f"checkpoints/{model_id}/{name}.pt"
 
 
 def check_configuration(state: Mapping[str, Any], expected: Mapping[str, Any], where: str) -> None:
-    """A ValueError that names the settings in which a checkpoint differs."""
-    found = json.loads(state.get("configuration", "{}"))
-    wrong = {name: (found.get(name), value) for name, value in expected.items() if found.get(name) != value}
-    if wrong:
-        said = ", ".join(f"{name} {has}, not {value}" for name, (has, value) in list(wrong.items())[:5])
-        raise ValueError(f"the checkpoint {where} is of another configuration: {said}")
+    """Refuse a checkpoint whose settings differ, with a ValueError that names them."""
+    saved = json.loads(state.get("configuration", "{}"))
+    differences = [
+        f"{name} {saved.get(name)}, not {value}" for name, value in expected.items() if saved.get(name) != value
+    ]
+    if differences:
+        raise ValueError(f"the checkpoint {where} is of another configuration: {', '.join(differences[:5])}")

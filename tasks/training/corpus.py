@@ -1,6 +1,7 @@
-"""What training reads: videos with features, their narrations, and the articles they are paired with.
+"""The training data: videos with features, their narrations, and the articles they are paired with.
 
-Features are read when they are needed; texts and lists are held. What a benchmark holds out is never trained on.
+Features are read when they are needed; texts and lists are held in memory. Videos that a benchmark holds out are never
+trained on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +26,8 @@ VERSION = "4"
 
 
 @dataclass(frozen=True)
-class Narrations:
-    """A video's narrations in spoken order, and when each is said."""
+class VideoNarrations:
+    """A video's narrations in spoken order, and the span of each in seconds."""
 
     texts: list[str]
     spans: list[Span]
@@ -40,66 +41,69 @@ class Corpus:
         self.reader = FeatureReader(store, backbone)
         self.num_seconds = self.reader.num_seconds
         with Catalogue(store, MEMORY_LIMIT) as catalogue:
-            said = catalogue.query(_SPOKEN)
-            self._said = said.drop_columns(["video_id"]).combine_chunks()
-            self._places = _places(said["video_id"])
+            narrations = catalogue.query(_NARRATIONS)
+            self._narrations = narrations.drop_columns(["video_id"]).combine_chunks()
+            self._narration_rows = _row_ranges(narrations["video_id"])
             steps = catalogue.query("SELECT article_id, headline FROM steps ORDER BY article_id, row")
             self._pairs = catalogue.query(
                 f"SELECT video_id, article_id FROM pairs WHERE selection = {quoted(selection)} ORDER BY video_id, rank"
             )
-            written = catalogue.query("SELECT DISTINCT video_id, article_id FROM pairs")
+            all_pairs = catalogue.query("SELECT DISTINCT video_id, article_id FROM pairs")
             held_out = catalogue.query(_HELD_OUT)
         self.steps = _grouped(steps["article_id"], steps["headline"].to_pylist())
         self.articles = _grouped(self._pairs["video_id"], self._pairs["article_id"].to_pylist())
         self.held_out = set(held_out["video_id"].to_pylist())
-        self._written = self._to_learn(written)
+        self._all_articles = self._articles_to_train(all_pairs)
 
     @cached_property
     def narrated(self) -> list[str]:
-        """The videos to train narrations on, in the order of their ids."""
-        return [name for name in self.num_seconds if name in self._places and name not in self.held_out]
+        """The videos to train narrations on: those that have any, in the order of their ids."""
+        return [name for name in self.num_seconds if name in self._narration_rows and name not in self.held_out]
 
     @cached_property
     def paired(self) -> list[str]:
         """The videos to train steps on: those that are paired with articles that have steps."""
-        known = (name for name in self.num_seconds if name in self.articles and name not in self.held_out)
-        return [name for name in known if any(article in self.steps for article in self.articles[name])]
+        paired = (name for name in self.num_seconds if name in self.articles and name not in self.held_out)
+        return [name for name in paired if any(article in self.steps for article in self.articles[name])]
 
     @cached_property
     def version(self) -> str:
-        """Changes with what training reads, but for its words."""
-        pairs = self._pairs.filter(pc.is_in(self._pairs["video_id"], self._seen))
-        steps = {article: self.steps[article] for article in self._to_learn(self._pairs)}
+        """A hash of all that a student is trained on, but for its word vectors."""
+        pairs = self._pairs.filter(pc.is_in(self._pairs["video_id"], self._trainable))
+        steps = {article: self.steps[article] for article in self._articles_to_train(self._pairs)}
         inputs = {"narrated": self.narrated_version, "pairs": content_hash([pairs.combine_chunks()])}
         return fingerprint_of({"steps": steps}, inputs, VERSION)
 
     @cached_property
     def narrated_version(self) -> str:
-        """Changes with what is seen and said in videos that may be trained on: all that TAN* learns from.
+        """A hash of the features and narrations of the videos that may be trained on: all that TAN* learns from.
 
-        Held-out videos that come in later have shards of their own, and change nothing.
+        Held-out videos that are imported later have shards of their own, and change nothing.
         """
         with Catalogue(self.store, MEMORY_LIMIT) as catalogue:
-            said = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM narrations")
-        heard = said.filter(pc.is_in(said["video_id"], self._seen))["_fingerprint"].unique().to_pylist()
-        shown = self.reader.fingerprints(set(self._seen.to_pylist()))
-        return fingerprint_of({"videos": self._seen.to_pylist(), "said": sorted(heard), "shown": shown}, {}, VERSION)
+            shards = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM narrations")
+        is_trainable = pc.is_in(shards["video_id"], self._trainable)
+        narrations = sorted(shards.filter(is_trainable)["_fingerprint"].unique().to_pylist())
+        video_ids = self._trainable.to_pylist()
+        features = self.reader.fingerprints(set(video_ids))
+        # The keys are part of every model's id: another word here would train all models again.
+        return fingerprint_of({"videos": video_ids, "said": narrations, "shown": features}, {}, VERSION)
 
     @cached_property
     def words_version(self) -> str:
-        """Changes with `sentences`."""
-        steps = {article: self.steps[article] for article in self._written}
+        """A hash of what `sentences` reads."""
+        steps = {article: self.steps[article] for article in self._all_articles}
         return fingerprint_of({"steps": steps}, {"narrated": self.narrated_version}, VERSION)
 
     @cached_property
-    def _seen(self) -> pa.Array:
+    def _trainable(self) -> pa.Array:
         """The videos that may be trained on."""
         return pa.array([name for name in self.num_seconds if name not in self.held_out], pa.string())
 
-    def _to_learn(self, pairs: pa.Table) -> list[str]:
-        """The articles with steps among the pairs of videos that may be trained on."""
-        chosen = pairs.filter(pc.is_in(pairs["video_id"], self._seen))["article_id"].unique().to_pylist()
-        return sorted(article for article in chosen if article in self.steps)
+    def _articles_to_train(self, pairs: pa.Table) -> list[str]:
+        """Return the articles with steps that are paired with videos that may be trained on."""
+        articles = pairs.filter(pc.is_in(pairs["video_id"], self._trainable))["article_id"].unique().to_pylist()
+        return sorted(article for article in articles if article in self.steps)
 
     @cached_property
     def video_width(self) -> int:
@@ -108,41 +112,41 @@ class Corpus:
 
     @cached_property
     def feature_scale(self) -> float:
-        """The features' standard deviation, over some of the videos to train on: the unit of noise."""
-        some = self._seen.to_pylist()[:: max(len(self._seen) // 50, 1)][:50]
-        return float(np.concatenate([self.reader.read(name) for name in some]).astype(np.float32).std())
+        """Standard deviation of the features of a sample of the videos that may be trained on: the unit of noise."""
+        sample = self._trainable.to_pylist()[:: max(len(self._trainable) // 50, 1)][:50]
+        return float(np.concatenate([self.reader.read(name) for name in sample]).astype(np.float32).std())
 
     def features(self, video_id: str) -> Floats:
-        """T x V; a ValueError if a value is not finite."""
+        """Return a video's features, T x V; a ValueError if a value is not finite."""
         vectors = self.reader.read(video_id)
         if not np.isfinite(vectors).all():
             second = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
             raise ValueError(
-                f"the {self.backbone} features of video {video_id!r} are not finite in second {second}: make them anew"
+                f"the {self.backbone} features of video {video_id!r} are not finite in second {second}: make them again"
             )
         return vectors
 
-    def narrations(self, video_id: str) -> Narrations:
-        """What is said in a video; nothing, if it has no narrations."""
-        begin, end = self._places.get(video_id, (0, 0))
-        rows = self._said.slice(begin, end - begin).to_pydict()
-        return Narrations(rows["text"], list(zip(rows["start_s"], rows["end_s"], strict=True)))
+    def narrations(self, video_id: str) -> VideoNarrations:
+        """Return the narrations of a video; empty lists if it has none."""
+        begin, end = self._narration_rows.get(video_id, (0, 0))
+        rows = self._narrations.slice(begin, end - begin).to_pydict()
+        return VideoNarrations(rows["text"], list(zip(rows["start_s"], rows["end_s"], strict=True)))
 
     def with_steps(self, steps: Mapping[str, list[str]]) -> "Corpus":
-        """The same videos with other articles: a benchmark's."""
+        """Return a corpus of the same videos with other articles: a benchmark's."""
         other = copy(self)
         other.steps = steps
         return other
 
     def sentences(self) -> list[str]:
-        """All that is said in what is trained on, and written in articles that any selection pairs it with: for word
-        vectors, which are the same whichever articles are chosen."""
-        said = [text for name in self.narrated for text in self.narrations(name).texts]
-        return [*said, *(step for article in self._written for step in self.steps[article])]
+        """Return the sentences to train word vectors on: all narrations of the videos to train on, and the steps of all
+        articles that any selection pairs them with, so that every selection has the same vectors."""
+        narrations = [text for name in self.narrated for text in self.narrations(name).texts]
+        return [*narrations, *(step for article in self._all_articles for step in self.steps[article])]
 
 
 def corpus_of(store: Store, backbone: str, selection: str) -> Corpus:
-    """The corpus as it is now; read anew only if it has changed since this was last asked."""
+    """Return the corpus as it is now; it is read again only if it has changed since the last call."""
     global _last
     tables = {name: store.table(name).snapshot() for name in ("narrations", "steps", "annotations", "videos", "pairs")}
     tables["features"] = store.table("features").snapshot().where(backbone=backbone)
@@ -157,18 +161,18 @@ _last: tuple[str, Corpus] | None = None
 _HELD_OUT = """
     SELECT video_id FROM annotations WHERE split <> 'train'
     UNION SELECT video_id FROM videos WHERE split IS NOT NULL AND split <> 'train'"""
-_SPOKEN = """
+_NARRATIONS = """
     SELECT video_id, text, start_s, end_s FROM narrations
     WHERE (video_id, source) IN (SELECT (video_id, min(source)) FROM narrations GROUP BY video_id)
     ORDER BY video_id, row"""
 
 
-def _places(keys: pa.ChunkedArray) -> dict[str, tuple[int, int]]:
-    """Where each key's rows begin and end, in a column in which they stand together."""
+def _row_ranges(keys: pa.ChunkedArray) -> dict[str, tuple[int, int]]:
+    """Return the first row of each key and the one after its last, in a column where equal keys are neighbours."""
     runs = pc.run_end_encode(keys.combine_chunks())
     ends = runs.run_ends.to_pylist()
     return dict(zip(runs.values.to_pylist(), pairwise([0, *ends]), strict=True))
 
 
 def _grouped(keys: pa.ChunkedArray, values: Sequence[str]) -> Mapping[str, list[str]]:
-    return {key: list(values[begin:end]) for key, (begin, end) in _places(keys).items()}
+    return {key: list(values[begin:end]) for key, (begin, end) in _row_ranges(keys).items()}

@@ -1,4 +1,4 @@
-"""Models for use, apart from their training: one small file each, `objects/models/TRAINING.pt`, that needs no store."""
+"""Model files, `objects/models/MODEL_ID.pt`: all that `Grounder` needs, in one file that is used without a store."""
 
 import json
 import tempfile
@@ -15,7 +15,7 @@ from storage import MissingFileError, Store, fingerprint_of
 from tasks.demo_world.files import BACKBONE as DEMO
 from tasks.importers.demo_corpus import seed_in
 from tasks.training import checkpoints
-from tasks.training.curriculum import settings_hash
+from tasks.training.model_ids import settings_hash
 from tasks.training.models import version_of
 from tasks.training.settings import TrainingSettings
 from vina_model.grounder import Grounder
@@ -30,24 +30,24 @@ def write_model(
     settings: TrainingSettings,
     presence: Mapping[str, Presence] | None = None,
 ) -> None:
-    """The student of a training, with how its features are made and its calibration: a file, and a row of `models`.
+    """Write a student's file and its row of `models`: weights, how its features were made, and its calibration.
 
-    Without a calibration, one of the same weights that is there stays as it is.
+    `tan` is the id of its TAN*. Without a calibration (None), a file of the same weights stays as it is.
     """
     state = checkpoints.load(store, model_id, "last")
     if state is None:
         raise ValueError(f"{model_id} has no checkpoint: train it with the stage `rounds`")
-    model, place, table = Grounder.of(state), {"model_id": model_id}, store.table("models")
-    about = {
+    model, partition, table = Grounder.of(state), {"model_id": model_id}, store.table("models")
+    row = {
         "tan": tan, "settings": settings_hash(settings), "backbone": settings.backbone,
         "version": version_of(model.model),
         "is_calibrated": bool(presence),
     }  # fmt: skip
-    judges = {way: vars(own) for way, own in (presence or {}).items()}
-    fingerprint = fingerprint_of(about | {"presence": judges}, {}, "1")
-    alike = [row for row in models_in(store) if (row["model_id"], row["version"]) == (model_id, about["version"])]
-    is_there = key(model_id) in store.objects.keys(key(model_id))
-    if is_there and (table.has(place, "model", fingerprint) or (presence is None and alike)):
+    calibration = {name: vars(fitted) for name, fitted in (presence or {}).items()}
+    fingerprint = fingerprint_of(row | {"presence": calibration}, {}, "1")
+    has_row = any((other["model_id"], other["version"]) == (model_id, row["version"]) for other in models_in(store))
+    has_file = key(model_id) in store.objects.keys(key(model_id))
+    if has_file and (table.has(partition, "model", fingerprint) or (presence is None and has_row)):
         return
     made_with = _made_with(store, settings.backbone)
     model = replace(model, name=model_id, backbone=settings.backbone, made_with=made_with, presence=presence or {})
@@ -55,24 +55,24 @@ def write_model(
         path = Path(folder) / "model.pt"
         torch.save(model.saved(), path)
         store.objects.upload(key(model_id), path)
-    rows = pa.Table.from_pylist([about | {"made_at": datetime.now(UTC)}], schema=table.schema.files)
-    table.commit(rows, place, "model", fingerprint=fingerprint, run_id=run_id, force=True)
+    rows = pa.Table.from_pylist([row | {"made_at": datetime.now(UTC)}], schema=table.schema.files)
+    table.commit(rows, partition, "model", fingerprint=fingerprint, run_id=run_id, force=True)
 
 
 def is_calibrated(store: Store, model_id: str) -> bool:
-    """Whether a training's model says that a step is not shown."""
+    """Return whether a model's file has a calibrated presence of steps."""
     return any(row["is_calibrated"] for row in models_in(store) if row["model_id"] == model_id)
 
 
 def models_in(store: Store) -> list[dict[str, Any]]:
-    """The rows of `models`, the newest first."""
+    """Return the rows of `models`, the newest first."""
     snapshot = store.table("models").snapshot()
     rows = snapshot.read().to_pylist() if snapshot.shards else []
     return sorted(rows, key=lambda row: row["made_at"], reverse=True)
 
 
 def read_model(store: Store, model_id: str, device: str) -> Grounder:
-    """A training's model; a ValueError if it was never finished."""
+    """Read a model's file; a ValueError if its training was never finished."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         try:
@@ -83,20 +83,20 @@ def read_model(store: Store, model_id: str, device: str) -> Grounder:
 
 
 def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
-    """The row of `models` that a run stands for, or a training's name; of the newest that there is without.
+    """Return the row of `models` of a run or of a model id; without either, of the newest model.
 
-    A run stands for what it made itself; if it found its training done, for the newest of its settings at that time.
+    A run's model is the one it trained; if that was trained before, the newest of its settings when it finished.
     """
-    made = models_in(store)
-    if not made:
+    models = models_in(store)
+    if not models:
         raise ValueError(
             f"the store at {store.uri} has no trained model: make one with `vina run`, or name --checkpoint FILE"
         )
     if run is None:
-        return made[0]
-    listed = ", ".join(row["model_id"] for row in made)
+        return models[0]
+    listed = ", ".join(row["model_id"] for row in models)
     if "@" in run:
-        named = [row for row in made if row["model_id"] == run]
+        named = [row for row in models if row["model_id"] == run]
         if not named:
             raise ValueError(f"there is no model {run}; the models there are: {listed}")
         return named[0]
@@ -104,17 +104,17 @@ def find_model(store: Store, run: str | None = None) -> dict[str, Any]:
     if not snapshot.shards:
         raise ValueError(f"there is no checkpoint file {run}, and no run of that id: `vina status` lists the runs")
     (record,) = snapshot.read(["configuration", "finished_at"]).to_pylist()
-    settings = _fingerprint_in(json.loads(record["configuration"]))
-    alike = [row for row in made if row["settings"] == settings]
-    own = [row for row in alike if row["_written_by"] == run]
-    before = [row for row in alike if record["finished_at"] is None or row["made_at"] <= record["finished_at"]]
-    if not (found := [*own, *before, *alike]):
+    settings = _settings_hash_of(json.loads(record["configuration"]))
+    of_settings = [row for row in models if row["settings"] == settings]
+    of_run = [row for row in of_settings if row["_written_by"] == run]
+    earlier = [row for row in of_settings if record["finished_at"] is None or row["made_at"] <= record["finished_at"]]
+    if not (choices := [*of_run, *earlier, *of_settings]):
         raise ValueError(f"run {run} has no model of its own; the models there are: {listed}")
-    return found[0]
+    return choices[0]
 
 
-def _fingerprint_in(configuration: Mapping[str, Any]) -> str:
-    """That of a run's training settings; nothing if it has none, or such as are not known any more."""
+def _settings_hash_of(configuration: Mapping[str, Any]) -> str:
+    """Return the hash of a run's training settings; empty if it has none, or has settings that no longer exist."""
     try:
         return settings_hash(TrainingSettings(**configuration["settings"].get("training", {})))
     except (KeyError, ValueError):
@@ -122,16 +122,16 @@ def _fingerprint_in(configuration: Mapping[str, Any]) -> str:
 
 
 def key(model_id: str) -> str:
-    """Where a model lies among the objects."""
+    """Return the key of a model's file among the objects."""
     return f"models/{model_id}.pt"
 
 
 def _made_with(store: Store, backbone: str) -> dict[str, Any]:
-    """The columns that say how the backbone's features were made; of imported ones nothing is known, but for those of a
-    demo world: its seed."""
+    """Return the columns of `features` that describe how they were made; imported ones have no such description, but
+    those of a demo world have its seed."""
     snapshot = store.table("features").snapshot().where(backbone=backbone)
     names = snapshot.schema.constants
     rows = [{name: shard.constants[name] for name in names} for shard in snapshot.shards]
-    known = (row for row in rows if row["weights_sha256"] is not None)
-    found = next(known, rows[0] if rows else {})
-    return found if backbone != DEMO else found | {"seed": seed_in(store) or 0}
+    extracted = (row for row in rows if row["weights_sha256"] is not None)
+    columns = next(extracted, rows[0] if rows else {})
+    return columns if backbone != DEMO else columns | {"seed": seed_in(store) or 0}

@@ -1,4 +1,4 @@
-"""How a training goes: where it is, rows for `training_log`, and a line now and then."""
+"""The progress of a training: its position, rows for `training_log`, and a log line every few seconds."""
 
 import logging
 import time
@@ -11,12 +11,12 @@ from tasks.pipeline.progress import say
 
 LOG = logging.getLogger("vina.training")
 ROWS_PER_EPOCH = 20
-SAY_EVERY_S = 5.0
+SECONDS_PER_LINE = 5.0
 
 
 @dataclass
 class Position:
-    """Where a training is: `batch` batches of `epoch` are done."""
+    """The position of a training: `batch` batches of `epoch` are done, `step` steps in all."""
 
     epoch: int = 0
     batch: int = 0
@@ -24,12 +24,12 @@ class Position:
 
 
 class Meter:
-    """Means since the last row, and a line now and then."""
+    """Averages losses between two rows, and writes a log line every few seconds."""
 
     def __init__(self, model_id: str, position: Position, num_batches: int, total_steps: int) -> None:
-        self._training, self._position, self._total_steps = model_id, position, total_steps
+        self._model_id, self._position, self._total_steps = model_id, position, total_steps
         self._num_batches, self._every = num_batches, max(num_batches // ROWS_PER_EPOCH, 1)
-        self._begin = self._said = self._row = time.monotonic()
+        self._begun_at = self._line_at = self._row_at = time.monotonic()
         self._first_step, self._all_videos = position.step, 0
         self._clear()
 
@@ -37,7 +37,7 @@ class Meter:
         self._sums, self._batches, self._videos, self._waited_s = [0.0, 0.0, 0.0], 0, 0, 0.0
 
     def add(self, num_videos: int, losses: Sequence[float], waited_s: float) -> dict[str, Any] | None:
-        """A batch is done: its losses (total, NV, SV), and how long it was waited for. A row if one is due."""
+        """Count a batch with its losses (total, NV, SV) and the time it was waited for; return a row if one is due."""
         self._sums = [before + now for before, now in zip(self._sums, losses, strict=True)]
         self._batches, self._videos, self._waited_s = (
             self._batches + 1,
@@ -47,12 +47,12 @@ class Meter:
         self._all_videos += num_videos
         now, position = time.monotonic(), self._position
         total, nv, sv = (value / self._batches for value in self._sums)
-        if now - self._said >= SAY_EVERY_S:
-            self._said = now
-            self._say(total, now - self._begin)
+        if now - self._line_at >= SECONDS_PER_LINE:
+            self._line_at = now
+            self._say(total, now - self._begun_at)
         if position.batch % self._every and position.batch < self._num_batches:
             return None
-        seconds = max(now - self._row, 1e-9)
+        seconds = max(now - self._row_at, 1e-9)
         row = {
             "epoch": position.epoch,
             "step": position.step,
@@ -63,7 +63,7 @@ class Meter:
             "waiting_percent": 100 * self._waited_s / seconds,
             "logged_at": datetime.now(UTC).isoformat(),
         }
-        self._row = now
+        self._row_at = now
         self._clear()
         return row
 
@@ -71,5 +71,5 @@ class Meter:
         rate = (self._position.step - self._first_step) / seconds
         left = int((self._total_steps - self._position.step) / rate)
         position, speed = self._position, self._all_videos / seconds
-        said = f"{self._training}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos a second"
-        say(LOG, position.step / self._total_steps, f"{said}, {left // 60} min {left % 60} s left")
+        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos a second"
+        say(LOG, position.step / self._total_steps, f"{line}, {left // 60} min {left % 60} s left")

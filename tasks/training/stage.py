@@ -8,8 +8,9 @@ from dataclasses import replace
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, PartKind, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
-from tasks.training.curriculum import CODE_VERSION, NOT_FINGERPRINTED, Curriculum, NothingToTrain, settings_hash
+from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import write_model
+from tasks.training.model_ids import CODE_VERSION, NOT_FINGERPRINTED, settings_hash
 from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined
 from tasks.training.settings import TrainingSettings
@@ -32,7 +33,7 @@ def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
         run_parts(job, TRAINING, [{"model": "tan"}])
     _train_student(job, curriculum, 0, run_parts)
     teacher_name, num_videos = curriculum.labels_of(0).teacher_name, len(curriculum.corpus.paired)
-    return f"{teacher_name} labelled {num_videos:,} videos; {curriculum.name} is burnt in"
+    return f"{teacher_name} labelled {num_videos:,} videos; {curriculum.student_id} is burnt in"
 
 
 def rounds(job: Job, run_parts: RunParts = run_here) -> str:
@@ -45,8 +46,8 @@ def rounds(job: Job, run_parts: RunParts = run_here) -> str:
         _train_student(job, curriculum, phase, run_parts)
     settings = curriculum.settings
     if is_first():
-        write_model(curriculum.store, job.run_id, curriculum.name, curriculum.tan_name, settings)
-    return f"{curriculum.name} is trained for {settings.epochs} epochs"
+        write_model(curriculum.store, job.run_id, curriculum.student_id, curriculum.tan_id, settings)
+    return f"{curriculum.student_id} is trained for {settings.epochs} epochs"
 
 
 def _plan(job: Job) -> Curriculum:
@@ -55,7 +56,7 @@ def _plan(job: Job) -> Curriculum:
 
 
 def _train_student(job: Job, curriculum: Curriculum, phase: int, run_parts: RunParts) -> None:
-    round_, _ = curriculum.phases()[phase]
+    round_ = curriculum.phases()[phase].label_round
     labels = curriculum.labels_of(round_)
     shard_groups = cut(labels.missing(), MOST_PARTS)
     run_parts(job, LABELLING, [{"round": round_, "shards": shards} for shards in shard_groups])

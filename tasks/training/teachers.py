@@ -1,4 +1,4 @@
-"""Teachers label the corpus: every candidate segment of every step is a row of `pseudo_labels`, kept or not."""
+"""Teachers label the corpus: the candidate segment of every step is a row of `pseudo_labels`, kept or not."""
 
 import hashlib
 import logging
@@ -22,15 +22,16 @@ from tasks.training.processes import Processes
 from tasks.training.settings import TrainingSettings
 from vina_model.alignment import Alignment
 from vina_model.batch import Batch, Texts
-from vina_model.pseudo_labels import candidate_segments, mutual_confidence
+from vina_model.pseudo_labels import CONFIDENCES, candidate_segments
 from vina_model.tokenizer import Tokenizer
 from vina_model.windows import align_in_windows
 
 CODE_VERSION = "1"
 PAIRS_PER_SHARD = 4096
 TOKENS_PER_BATCH = 16_384
+"""Seconds, narrations and steps of a batch, with padding."""
 RULES = ("gamma", "keep_share", "confidence", "zeta", "label_matrix", "alignment_share")
-"""The settings that labels are made by."""
+"""The settings that decide which labels there are: with another value a shard is labelled again."""
 COLUMNS = ("peak_s", "score", "start_s", "end_s", "confidence")
 LOG = logging.getLogger("vina.training")
 Pair = tuple[str, str]
@@ -38,28 +39,35 @@ Pair = tuple[str, str]
 
 
 class Teacher(NamedTuple):
-    """A model that labels: its name in the tables, and how it is asked."""
+    """A trained model, ready to align videos with texts."""
 
     name: str
+    """Its name in the tables."""
     align: Callable[[Batch], Alignment]
     tokenizer: Tokenizer
     window_s: int
-    """Seconds that it sees at once."""
+    """The most seconds that it aligns at once; longer videos are aligned in windows."""
     unimodal: Callable[[Batch], Alignment] | None = None
-    """Narrations and seconds before they have seen each other, if the model knows such."""
+    """Aligns narrations and seconds by their unimodal embeddings, if the model has them."""
     version: str = ""
-    """A hash of its weights: a training that was done anew may have others."""
+    """A hash of its weights: a model that was trained again may have others."""
 
 
-class Round:
-    """The labels of one round of a training, shard by shard: those that are there are not made again."""
+class LabelRound:
+    """The labels of one round of a student, shard by shard; shards that are there are not made again."""
 
     def __init__(
-        self, store: Store, model_id: str, round_: int, teacher_name: str, corpus: Corpus, settings: TrainingSettings
+        self,
+        store: Store,
+        model_id: str,
+        label_round: int,
+        teacher_name: str,
+        corpus: Corpus,
+        settings: TrainingSettings,
     ) -> None:
         self.corpus, self.settings, self.teacher_name = corpus, settings, teacher_name
-        self._store, self._title = store, f"{model_id}, round {round_}"
-        self._partition = dict[str, str | int](model_id=model_id, round=round_)
+        self._store, self._title = store, f"{model_id}, round {label_round}"
+        self._partition = dict[str, str | int](model_id=model_id, round=label_round)
         pairs = [
             (name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps
         ]
@@ -69,13 +77,13 @@ class Round:
         self._fingerprint = fingerprint_of(rules | {"teacher": teacher_name}, {"corpus": corpus.version}, CODE_VERSION)
 
     def missing(self) -> list[int]:
-        """The numbers of the shards that are to be made."""
+        """Return the numbers of the shards that are not labelled yet, or by other rules."""
         labels = self._store.table("pseudo_labels").snapshot().where(**self._partition)
-        known = {shard.name: shard.fingerprint for shard in labels.shards}
-        return [number for number, name in enumerate(self.names) if known.get(name) != self._fingerprint]
+        fingerprints = {shard.name: shard.fingerprint for shard in labels.shards}
+        return [number for number, name in enumerate(self.names) if fingerprints.get(name) != self._fingerprint]
 
     def make(self, numbers: Sequence[int], teacher: Teacher, run_id: str, processes: Processes) -> None:
-        """Have some shards labelled, each by one of the processes."""
+        """Label some shards, each by one of the processes."""
         begin, done = time.monotonic(), 0
         total = sum(len(self.shards[number]) for number in numbers)
         for number in (number for number in numbers if number % processes.count == processes.rank):
@@ -95,10 +103,10 @@ class Round:
         processes.wait()
 
     def settle(self) -> None:
-        """Take out shards of what is no longer part of the corpus."""
+        """Retire shards of pairs that are no longer part of the corpus."""
         table = self._store.table("pseudo_labels")
-        known = {shard.name for shard in table.snapshot().where(**self._partition).shards}
-        if known - set(self.names):
+        shard_names = {shard.name for shard in table.snapshot().where(**self._partition).shards}
+        if shard_names - set(self.names):
             table.retire(self._partition, keep=self.names)
             retire_matrices(self._store, self._partition, self.names)
 
@@ -111,7 +119,7 @@ def _label(
     processes: Processes,
     matrices: Matrices,
 ) -> pa.Table | None:
-    """The rows of a shard; None if the process is asked to end."""
+    """Return the rows of a shard; None if the process is asked to end."""
     columns: dict[str, list[Any]] = {name: [] for name in ("pair", "step_row", *COLUMNS)}
     batches = list(plan_pairs(pairs, corpus, teacher.window_s))
 
@@ -121,36 +129,35 @@ def _label(
     for numbers, batch in zip(batches, read_ahead(read, batches), strict=True):
         if processes.asked_to_end.is_set():
             return None
-        found = ask(teacher, batch.to(processes.device))
-        values = _candidates(found, batch, settings)
+        alignment = ask(teacher, batch.to(processes.device))
+        values = _candidates(alignment, batch, settings)
         for row, number in enumerate(numbers):
             count = len(corpus.steps[pairs[number][1]])
             columns["pair"] += [number] * count
             columns["step_row"] += range(count)
             for name, value in zip(COLUMNS, values, strict=True):
                 columns[name] += value[row, :count].tolist()
-        matrices.add([pairs[number] for number in numbers], batch, found)
+        matrices.add([pairs[number] for number in numbers], batch, alignment)
     return _rows(columns, pairs, teacher.name, settings)
 
 
-def _candidates(found: Alignment, batch: Batch, settings: TrainingSettings) -> list[npt.NDArray[Any]]:
-    """COLUMNS of each step of each video, B x S each."""
-    scores_BST = found.fused_BST if settings.label_matrix == "F" else found.sv_BST
+def _candidates(alignment: Alignment, batch: Batch, settings: TrainingSettings) -> list[npt.NDArray[Any]]:
+    """Return COLUMNS of each step of each video, B x S each."""
+    scores_BST = alignment.fused_BST if settings.label_matrix == "F" else alignment.sv_BST
     assert scores_BST is not None and batch.steps is not None
-    segments = candidate_segments(scores_BST, found.seconds_BT, settings.zeta)
-    sure_BS = segments.scores
-    if settings.confidence == "mutual":
-        steps_BS = batch.steps.mask_BR.to(scores_BST.device)
-        sure_BS = mutual_confidence(scores_BST, found.seconds_BT, steps_BS, segments)
-    return [column.cpu().numpy() for column in (*segments, sure_BS)]
+    segments = candidate_segments(scores_BST, alignment.seconds_BT, settings.zeta)
+    steps_BS = batch.steps.mask_BR.to(scores_BST.device)
+    confidence_BS = CONFIDENCES[settings.confidence](scores_BST, alignment.seconds_BT, steps_BS, segments)
+    return [column.cpu().numpy() for column in (*segments, confidence_BS)]
 
 
 def _rows(
     columns: dict[str, list[Any]], pairs: Sequence[Pair], teacher_name: str, settings: TrainingSettings
 ) -> pa.Table:
-    numbers, sure = columns.pop("pair"), np.array(columns["confidence"], np.float32)
-    gamma = float(np.quantile(sure, 1 - settings.keep_share)) if settings.keep_share else settings.gamma
-    kept, size = sure >= np.float32(gamma), len(sure)
+    """Decide which labels are kept, and return the table of all of them."""
+    numbers, confidence = columns.pop("pair"), np.array(columns["confidence"], np.float32)
+    gamma = float(np.quantile(confidence, 1 - settings.keep_share)) if settings.keep_share else settings.gamma
+    kept, size = confidence >= np.float32(gamma), len(confidence)
     return pa.table(
         {
             "video_id": [pairs[number][0] for number in numbers],
@@ -167,13 +174,13 @@ def _rows(
 
 @torch.inference_mode()
 def ask(teacher: Teacher, batch: Batch) -> Alignment:
-    """A teacher's matrices of some videos; of one that is longer than its window, alone in its batch, in windows."""
+    """Align a batch with a teacher; a video that is longer than its window must be alone in the batch."""
     with autocast(batch.video_BTV.device.type):
         return align_in_windows(teacher.align, batch, teacher.window_s, teacher.window_s // 4)
 
 
 def plan_pairs(pairs: Sequence[Pair], corpus: Corpus, window_s: int) -> Iterator[list[int]]:
-    """Numbers of pairs of like length, at most TOKENS_PER_BATCH with padding; a video longer than the window alone."""
+    """Yield numbers of pairs of similar length, at most TOKENS_PER_BATCH; a video longer than the window is alone."""
     seconds = [corpus.num_seconds[video] for video, _ in pairs]
     batch: list[int] = []
     most_texts = 0
@@ -191,7 +198,7 @@ def plan_pairs(pairs: Sequence[Pair], corpus: Corpus, window_s: int) -> Iterator
 
 
 def read_pairs(pairs: Sequence[Pair], corpus: Corpus, tokenizer: Tokenizer) -> Batch:
-    """Whole videos with all that is said in them and the steps of an article each."""
+    """Read whole videos with all their narrations and the steps of an article each."""
     features = [corpus.features(video) for video, _ in pairs]
     seconds = [len(vectors) for vectors in features]
     video_BTV = torch.zeros(len(pairs), max(seconds), features[0].shape[1])

@@ -1,4 +1,4 @@
-"""The text encoder that a training begins with."""
+"""The text encoder that TAN* and the student begin with: word vectors of the corpus, or of a file."""
 
 from pathlib import Path
 
@@ -11,17 +11,18 @@ from tasks.training.settings import TrainingSettings
 from vina_model.text import BagOfWords, WordTraining, train_word_vectors
 
 TOWER = "text_module."
+"""Prefix of the text tower in a MIL-NCE checkpoint."""
 WORD2VEC = (".bin", ".txt", ".vec", ".gz")
-"""Not gensim's own format, which is pickle."""
+"""Suffixes of word2vec files. Not gensim's own format, which is pickle."""
 
 
 def make_text_encoder(corpus: Corpus, settings: TrainingSettings) -> BagOfWords:
-    """Word vectors of the corpus's own sentences, of a gensim file, or of a MIL-NCE checkpoint with its dictionary."""
+    """Make the encoder with vectors of the corpus's own sentences, a word2vec file, or a MIL-NCE checkpoint."""
     torch.manual_seed(settings.seed)
     sizes = {"hidden_width": settings.hidden_width, "output_width": settings.text_width}
     if settings.words == "corpus":
-        how = WordTraining(vector_size=settings.word_width, min_count=2, epochs=20, sample=0.0, seed=settings.seed)
-        vectors = train_word_vectors(corpus.sentences(), how)
+        training = WordTraining(vector_size=settings.word_width, min_count=2, epochs=20, sample=0.0, seed=settings.seed)
+        vectors = train_word_vectors(corpus.sentences(), training)
         return BagOfWords.from_keyed_vectors(vectors, word_dropout=settings.word_dropout, **sizes)
     path = Path(settings.words)
     if not path.is_file():

@@ -172,7 +172,7 @@ def detected(matrices: list[torch.Tensor]) -> int:
         for row, matrix in zip(scores_BST, some, strict=True):
             row[: len(matrix), : matrix.shape[1]] = matrix
         lengths_B = torch.tensor([matrix.shape[1] for matrix in some])
-        total += int(detect(scores_BST, mask_of(lengths_B, scores_BST.shape[2])).found.sum())
+        total += int(detect(scores_BST, mask_of(lengths_B, scores_BST.shape[2])).mask.sum())
     return total
 
 

@@ -13,7 +13,17 @@ from torch import Tensor
 from tests.vina_model.slow_detection import Segment, overlap, slow_detect, slow_suppress
 from vina_model import detection
 from vina_model.alignment import mask_of
-from vina_model.detection import CANDIDATES, FAINT, LIMIT, NUM_SCALES, RATIO, THRESHOLD, Detections, detect, suppress
+from vina_model.detection import (
+    CANDIDATES,
+    FAINT,
+    LIMIT,
+    NUM_SCALES,
+    RATIO,
+    THRESHOLD,
+    DetectedSegments,
+    detect,
+    suppress,
+)
 
 WIDTHS = (3, 4, 5, 8, 13, 20, 31, 45, 60, 90, 120)
 SCALES = [RATIO**number for number in range(NUM_SCALES)]
@@ -25,7 +35,7 @@ def detect_rows(rows_ST: Tensor) -> list[list[Segment]]:
     return segments_of(detect(rows_ST[None], torch.ones(1, rows_ST.shape[1], dtype=torch.bool)))[0]
 
 
-def segments_of(found: Detections) -> list[list[list[Segment]]]:
+def segments_of(found: DetectedSegments) -> list[list[list[Segment]]]:
     """For each row of each video."""
     numbers = torch.stack([part.double() for part in found[:3]], 3).tolist()
     return [
@@ -33,7 +43,7 @@ def segments_of(found: Detections) -> list[list[list[Segment]]]:
             [Segment(*place) for place, there in zip(row, flags, strict=True) if there]
             for row, flags in zip(video, video_flags, strict=True)
         ]
-        for video, video_flags in zip(numbers, found.found.tolist(), strict=True)
+        for video, video_flags in zip(numbers, found.mask.tolist(), strict=True)
     ]
 
 
@@ -120,7 +130,7 @@ def test_a_batch_gives_what_each_video_alone_does(kind: str, monkeypatch: pytest
     rows_BST, seconds_BT = rows_of(kind, (6, 3, 700), 1), mask_of(lengths, 700)
     rows_BST[~seconds_BT[:, None].expand_as(rows_BST)] = torch.nan
     together = detect(rows_BST, seconds_BT)
-    monkeypatch.setattr(detection, "PIECE", 1)
+    monkeypatch.setattr(detection, "NUMBERS_AT_ONCE", 1)
     row_by_row = detect(rows_BST, seconds_BT)
     for part, other in zip(together, row_by_row, strict=True):
         torch.testing.assert_close(part, other, rtol=0, atol=1e-6)
@@ -149,7 +159,7 @@ def test_what_always_holds(case: tuple[Tensor, Tensor], limit: int, threshold: f
     rows_BST, seconds_BT = case
     found = detect(rows_BST, seconds_BT, limit, threshold)
     assert all(part.shape == (*rows_BST.shape[:2], limit) for part in found)
-    assert all(part.isfinite().all() and not part[~found.found].any() for part in found)
+    assert all(part.isfinite().all() and not part[~found.mask].any() for part in found)
     for rows, length in zip(segments_of(found), seconds_BT.sum(1).tolist(), strict=True):
         for row in rows:
             assert bool(row) == bool(length)
@@ -238,7 +248,7 @@ def test_a_spike_is_the_middle_of_the_only_segment_and_rounding_is_none(second: 
 @pytest.mark.parametrize("shape", [(0, 3, 5), (2, 0, 5), (2, 3, 0), (0, 0, 0)])
 def test_nothing_has_no_detections(shape: tuple[int, int, int]) -> None:
     found = detect(torch.zeros(shape), torch.ones(shape[0], shape[2], dtype=torch.bool), limit=4)
-    assert all(part.shape == (*shape[:2], 4) for part in found) and not found.found.any()
+    assert all(part.shape == (*shape[:2], 4) for part in found) and not found.mask.any()
 
 
 @pytest.mark.parametrize(("dtype", "within"), [(torch.float16, 0.1), (torch.float32, 1e-3), (torch.float64, 0)])
@@ -258,7 +268,7 @@ def test_scores_that_are_not_finite_are_refused(wrong: float) -> None:
     rows_BST[1, 2, 5] = wrong
     with pytest.raises(ValueError, match="step 2 at second 5 of video 1 is not finite"):
         detect(rows_BST, mask_of(torch.tensor([8, 6]), 8))
-    assert detect(rows_BST, mask_of(torch.tensor([8, 5]), 8)).found.sum() == 6
+    assert detect(rows_BST, mask_of(torch.tensor([8, 5]), 8)).mask.sum() == 6
 
 
 def test_padding_within_a_video_is_refused() -> None:

@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from vina_model import Grounder
-from vina_model.grounder import SILENT, TOLD
+from vina_model.grounder import WITH_NARRATIONS, WITHOUT_NARRATIONS
 from vina_model.presence import EVIDENCE, Presence
 from vina_model.text import BagOfWords
 from vina_model.vina import Vina, VinaConfig
 
 WORDS = ["chop", "the", "onion", "fry", "it", "so", "now"]
-STEPS, SAID = ["Chop the onion", "Fry it"], ["so now chop it"]
+STEPS, NARRATIONS = ["Chop the onion", "Fry it"], ["so now chop it"]
 FEATURES = np.random.default_rng(0).standard_normal((50, 12)).astype(np.float32)
 SURE = {
-    way: Presence((0.0,) * len(EVIDENCE), (1.0,) * len(EVIDENCE), (0.0,) * len(EVIDENCE), bias)
-    for way, bias in ((SILENT, 2.0), (TOLD, -2.0))
+    condition: Presence((0.0,) * len(EVIDENCE), (1.0,) * len(EVIDENCE), (0.0,) * len(EVIDENCE), bias)
+    for condition, bias in ((WITHOUT_NARRATIONS, 2.0), (WITH_NARRATIONS, -2.0))
 }
 
 
@@ -28,7 +28,7 @@ def make(**changes: object) -> Grounder:
 
 
 def test_every_step_has_a_segment_within_the_video_and_all_matrices_are_there() -> None:
-    found = make().ground(FEATURES, STEPS, SAID)
+    found = make().ground(FEATURES, STEPS, NARRATIONS)
     assert [step.text for step in found.steps] == STEPS and found.num_seconds == 50
     assert all(0 <= step.start_s < step.end_s <= 50 for step in found.steps)
     shapes = {name: matrix.shape for name, matrix in found.matrices.items()}
@@ -39,9 +39,9 @@ def test_every_step_has_a_segment_within_the_video_and_all_matrices_are_there() 
 
 def test_presence_is_judged_by_what_was_fitted_with_and_without_narrations() -> None:
     grounder = make()
-    silent, told = (grounder.ground(FEATURES, STEPS, said).steps for said in ((), SAID))
-    assert all(step.is_shown and step.presence == pytest.approx(0.8808, abs=1e-4) for step in silent)
-    assert not any(step.is_shown for step in told)
+    without, narrated = (grounder.ground(FEATURES, STEPS, texts).steps for texts in ((), NARRATIONS))
+    assert all(step.is_shown and step.presence == pytest.approx(0.8808, abs=1e-4) for step in without)
+    assert not any(step.is_shown for step in narrated)
     assert set(grounder.ground(FEATURES, STEPS).matrices) == {"direct"}
 
 
@@ -54,17 +54,17 @@ def test_a_file_says_the_same_as_what_was_saved_and_runs_no_code(tmp_path: Path)
     grounder = make()
     torch.save(grounder.saved(), tmp_path / "model.pt")
     again = Grounder.from_checkpoint(tmp_path / "model.pt")
-    assert again.ground(FEATURES, STEPS, SAID).steps == grounder.ground(FEATURES, STEPS, SAID).steps
+    assert again.ground(FEATURES, STEPS, NARRATIONS).steps == grounder.ground(FEATURES, STEPS, NARRATIONS).steps
     assert (again.backbone, again.made_with, again.name) == ("s3d-milnce", {"frame_px": 224}, "vina@1")
 
 
 def test_a_student_without_a_place_for_steps_aligns_them_as_narrations() -> None:
-    found = make(steps=False).ground(FEATURES, STEPS, SAID)
+    found = make(steps=False).ground(FEATURES, STEPS, NARRATIONS)
     assert found.matrices["direct"].shape == (2, 50) and "fused" not in found.matrices
 
 
 def test_a_long_video_is_seen_in_windows() -> None:
-    found = make().ground(np.tile(FEATURES, (4, 1)), STEPS, SAID)
+    found = make().ground(np.tile(FEATURES, (4, 1)), STEPS, NARRATIONS)
     assert found.matrices["fused"].shape == (2, 200) and np.isfinite(found.matrices["fused"]).all()
 
 

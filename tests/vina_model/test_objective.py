@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from vina_model.alignment import mask_of
-from vina_model.objective import ETA, alignment_loss, spans_to_positives
+from vina_model.alignment import Alignment, mask_of
+from vina_model.objective import ETA, alignment_loss, spans_to_positives, tan_objective, vina_objective
 
 Span = tuple[float, float] | None
 
@@ -197,3 +197,29 @@ def test_labels_that_do_not_fit_the_matrix_are_refused() -> None:
         spans_to_positives([[]], [5], 2, 4)
     with pytest.raises(ValueError, match="zip"):
         spans_to_positives([[], []], [4], 2, 4)
+
+
+def test_the_objectives_are_the_losses_of_what_there_is_to_learn() -> None:
+    """TAN* averages its layers, VINA adds its two terms; a term without a matrix or labels is left out."""
+    generator = torch.Generator().manual_seed(0)
+    seconds_BT = mask_of(torch.tensor([5, 3]), 5)
+    nv_BNT, earlier_BNT, sv_BST = (torch.rand(2, rows, 5, generator=generator) for rows in (4, 4, 3))
+    narrations_BNT, steps_BST = (torch.rand(2, rows, 5, generator=generator) < 0.5 for rows in (4, 3))
+    expected_nv_B = alignment_loss(nv_BNT, narrations_BNT, seconds_BT)
+    expected_sv_B = alignment_loss(sv_BST, steps_BST, seconds_BT)
+
+    both = vina_objective(Alignment(sv_BST, nv_BNT, None, seconds_BT, None), narrations_BNT, steps_BST)
+    assert both.nv_B is not None and both.nv_B.equal(expected_nv_B)
+    assert both.sv_B is not None and both.sv_B.equal(expected_sv_B)
+    assert both.total_B.equal(expected_nv_B + expected_sv_B)
+    for alignment, labels_BST, expected_B in (
+        (Alignment(None, nv_BNT, None, seconds_BT, None), steps_BST, expected_nv_B),
+        (Alignment(sv_BST, nv_BNT, None, seconds_BT, None), None, expected_nv_B),
+        (Alignment(sv_BST, None, None, seconds_BT, None), steps_BST, expected_sv_B),
+    ):
+        losses = vina_objective(alignment, narrations_BNT, labels_BST)
+        assert losses.total_B.equal(expected_B) and (losses.nv_B is None) != (losses.sv_B is None)
+
+    tan = tan_objective(Alignment(None, nv_BNT, None, seconds_BT, None, (earlier_BNT,)), narrations_BNT, None)
+    mean_B = (alignment_loss(earlier_BNT, narrations_BNT, seconds_BT) + expected_nv_B) / 2
+    assert torch.allclose(tan.total_B, mean_B) and tan.nv_B is tan.total_B and tan.sv_B is None

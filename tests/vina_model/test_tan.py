@@ -137,8 +137,8 @@ def test_long_videos_are_the_average_of_64_second_windows(published: PublishedTa
     }
     assert found.sv_BST is not None and found.sv_BST.shape == (1, 4, 150) and found.nv_BNT is None
     for second in range(150):
-        said = [window[0, :, second - start] for start, window in windows.items() if start <= second < start + 64]
-        assert distance(found.sv_BST[0, :, second], sum(said, torch.zeros(4)) / len(said)) < 1e-5
+        scores = [window[0, :, second - start] for start, window in windows.items() if start <= second < start + 64]
+        assert distance(found.sv_BST[0, :, second], sum(scores, torch.zeros(4)) / len(scores)) < 1e-5
 
 
 def test_without_positions_texts_in_another_order_are_rows_in_another_order() -> None:
@@ -218,7 +218,7 @@ def test_narrations_and_steps_are_aligned_apart() -> None:
     as_narrations = TanAligner(model, embed).eval()(Batch(*video, narrations=steps))
     assert both.sv_BST is not None and both.nv_BNT is not None and as_narrations.nv_BNT is not None
     assert distance(both.sv_BST, as_narrations.nv_BNT) == 0 and both.nv_BNT.shape == (1, 3, 6)
-    assert both.fused_BST is both.sv_BST  # TAN knows no way from steps to narrations
+    assert both.fused_BST is both.sv_BST  # TAN has no pathway from steps to narrations
 
 
 def test_in_training_the_earlier_layers_answer_too() -> None:

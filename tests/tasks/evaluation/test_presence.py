@@ -20,7 +20,7 @@ from tasks.pipeline.parts import run_here
 from tasks.pipeline.stage import run_stage
 from tasks.training.model_files import key, read_model
 from tests.trained_store import RUN, copy_of
-from vina_model.grounder import SILENT, TOLD
+from vina_model.grounder import WITH_NARRATIONS, WITHOUT_NARRATIONS
 
 
 def test_every_step_of_every_annotated_held_out_video_is_judged(trained: Job) -> None:
@@ -102,7 +102,7 @@ def test_a_half_is_judged_by_the_other_half_alone(trained: Job) -> None:
 def test_the_models_file_needs_no_store_and_knows_how_its_features_were_made(trained: Job) -> None:
     store = Store(trained.store)
     model = read_model(store, student_of(store, RUN), "cpu")
-    assert model.presence.keys() == {SILENT, TOLD} and model.backbone == "demo-concepts"
+    assert model.presence.keys() == {WITH_NARRATIONS, WITHOUT_NARRATIONS} and model.backbone == "demo-concepts"
     assert model.name == student_of(store, RUN) and store.objects.get(key(model.name))
 
 

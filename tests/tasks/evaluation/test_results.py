@@ -84,7 +84,7 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
     found = read_results(copy.store)
     assert found.run_id == "run-9" and len(found.ours[FUSED]) == 2, "seeds 7 and 8"
     assert len(found.ours["htstep-r1", "R@1", ResultRow("uniform")]) == 1
-    model_id = Curriculum(copy.job, alone("cpu")).name
+    model_id = Curriculum(copy.job, alone("cpu")).student_id
     own = copy.store.table("metrics").snapshot().where(model_id=model_id, benchmark="htstep").read().to_pylist()
     (value,) = [
         row["value"]
@@ -169,7 +169,7 @@ def test_the_servers_file(
     expected = [(row["video_id"], row["label"]) for row in kept if row["video_id"] in tested]
     assert [(row["video-id"], int(row["label"])) for row in rows] == expected
     assert all(0 <= float(row["t-start"]) < float(row["t-end"]) for row in rows)
-    model_id = Curriculum(recorded.job, alone("cpu")).name
+    model_id = Curriculum(recorded.job, alone("cpu")).student_id
     named = export_predictions(recorded.store, HTSTEP, model_id, "val_seen", tmp_path / "val.csv", "vina", "direct")
     assert (named.model_id, named.method, named.pathway, named.num_videos) == (model_id, "vina", "direct", 4)
 

@@ -248,12 +248,15 @@ def test_held_out_videos_that_come_later_leave_the_models_their_names(measured: 
     (tmp_path / "said/said.json").write_text(json.dumps({"later": {"text": ["hello"], "start": [1], "end": [2]}}))
     import_source(store, "run-2", "howto100m", tmp_path / "said")
     after = Curriculum(job, alone("cpu"))
-    assert (after.tan_name, after.name) == (before.tan_name, before.name) and "later" in after.corpus.num_seconds
+    assert (after.tan_id, after.student_id) == (
+        before.tan_id,
+        before.student_id,
+    ) and "later" in after.corpus.num_seconds
     np.save(tmp_path / "features/another.npy", np.ones((20, before.corpus.video_width), np.float32))
     import_source(
         store, "run-3", "features", tmp_path / "features", Options(backbone=job.settings_of(TrainingSettings).backbone)
     )
-    assert Curriculum(job, alone("cpu")).tan_name != before.tan_name, "this one may be trained on"
+    assert Curriculum(job, alone("cpu")).tan_id != before.tan_id, "this one may be trained on"
 
 
 def test_both_variants_of_tan_are_measured(job: MakeJob) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import Store
-from tasks.training.batches import Reader, count_batches, plan_batches, read_ahead
+from tasks.training.batches import ExampleReader, count_batches, plan_batches, read_ahead
 from tasks.training.corpus import Corpus, Span
 from tasks.training.labels import Labels
 from tests.tasks.conftest import TINY, MakeJob
@@ -48,28 +48,28 @@ def test_read_ahead_keeps_the_order_and_passes_errors_on() -> None:
 def test_an_example_has_the_narrations_of_its_videos_and_their_times(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     names = corpus.narrated[:3]
-    example = Reader(corpus, WORDS, 128, 0)(names, 0)
+    example = ExampleReader(corpus, WORDS, 128, 0)(names, 0)
     assert example.batch.seconds_B.tolist() == [corpus.num_seconds[name] for name in names]
     assert example.batch.narrations is not None and example.step_positives is None
     for row, name in enumerate(names):
-        said = corpus.narrations(name)
-        assert int(example.batch.narrations.counts_B[row]) == len(said.texts)
-        for number, (start, end) in enumerate(said.spans):
+        narrations = corpus.narrations(name)
+        assert int(example.batch.narrations.counts_B[row]) == len(narrations.texts)
+        for number, (start, end) in enumerate(narrations.spans):
             seconds = example.narration_positives[row, number].nonzero().flatten().tolist()
             assert seconds == list(range(int(start), min(int(np.ceil(end)), corpus.num_seconds[name])))
 
 
-def test_a_long_video_gives_another_stretch_in_each_epoch(job: MakeJob) -> None:
+def test_a_long_video_gives_another_excerpt_in_each_epoch(job: MakeJob) -> None:
     corpus = Corpus(Store(job().store), TINY.backbone, TINY.selection)
     name = max(corpus.narrated, key=lambda name: corpus.num_seconds[name])
-    read = Reader(corpus, WORDS, 16, 0)
-    stretches = [read([name], epoch).batch.video_BTV[0] for epoch in range(6)]
+    read = ExampleReader(corpus, WORDS, 16, 0)
+    excerpts = [read([name], epoch).batch.video_BTV[0] for epoch in range(6)]
     whole = corpus.features(name).astype(np.float32)
-    places = []
-    for stretch in stretches:
-        (place,) = [p for p in range(len(whole) - 15) if np.array_equal(whole[p : p + 16], stretch.numpy())]
-        places.append(place)
-    assert len(set(places)) > 2 and read([name], 2).batch.video_BTV.equal(stretches[2][None])
+    starts = []
+    for excerpt in excerpts:
+        (start,) = [p for p in range(len(whole) - 15) if np.array_equal(whole[p : p + 16], excerpt.numpy())]
+        starts.append(start)
+    assert len(set(starts)) > 2 and read([name], 2).batch.video_BTV.equal(excerpts[2][None])
 
 
 def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
@@ -77,9 +77,9 @@ def test_what_is_held_out_is_not_trained_on(job: MakeJob) -> None:
     assert len(corpus.paired) == 32 and len(corpus.held_out) == 8
     assert not corpus.held_out & {*corpus.paired, *corpus.narrated}
     words = set(corpus.sentences())
-    own = {text for name in corpus.narrated for text in corpus.narrations(name).texts}
-    heard = {text for name in corpus.held_out for text in corpus.narrations(name).texts} - own
-    assert own <= words and heard and not heard & words
+    trained = {text for name in corpus.narrated for text in corpus.narrations(name).texts}
+    held_out = {text for name in corpus.held_out for text in corpus.narrations(name).texts} - trained
+    assert trained <= words and held_out and not held_out & words
 
 
 def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob) -> None:
@@ -92,7 +92,7 @@ def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob)
     assert after.paired == before.paired[1:] and after.version != before.version
 
 
-def test_a_benchmark_that_is_imported_later_changes_no_training(job: MakeJob) -> None:
+def test_a_benchmark_that_is_imported_later_changes_no_model_id(job: MakeJob) -> None:
     store = Store(job().store)
     before = Corpus(store, TINY.backbone, TINY.selection).version
     steps = store.table("steps")
@@ -115,7 +115,7 @@ def test_a_label_past_the_end_of_its_video_is_named(job: MakeJob) -> None:
     with pytest.raises(
         ValueError, match=f"a label of video '{name}' .* begins at 9999 s, but its features end at {end}"
     ):
-        Reader(corpus, WORDS, 128, 0, LateLabels())([name], 0)
+        ExampleReader(corpus, WORDS, 128, 0, LateLabels())([name], 0)
 
 
 def test_of_several_articles_another_one_is_drawn_each_time(job: MakeJob) -> None:
@@ -123,7 +123,7 @@ def test_of_several_articles_another_one_is_drawn_each_time(job: MakeJob) -> Non
     name = corpus.paired[0]
     articles = sorted(article for article in corpus.steps if article.startswith("wikihow/"))
     corpus.articles = {name: [*articles, "an article without steps"]}
-    read = Reader(corpus, WORDS, 128, 0, NoLabels())
+    read = ExampleReader(corpus, WORDS, 128, 0, NoLabels())
     drawn = [read([name], epoch).batch.steps for epoch in range(40)]
     counts = {int(steps.counts_B[0]) for steps in drawn if steps is not None}
     assert counts == {len(corpus.steps[article]) for article in articles} and len(counts) > 1
@@ -135,5 +135,5 @@ class NoLabels(Labels):
     """Of any article, no step is labelled."""
 
     def __init__(self) -> None:
-        self._places = {}
+        self._rows_of = {}
         self._spans = []

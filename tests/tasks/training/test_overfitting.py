@@ -21,7 +21,7 @@ def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
     pairs = [(name, work.corpus.articles[name][0]) for name in names]
     truth = _truth(work.corpus, pairs)
     work.store.table("pseudo_labels").commit(
-        _labels(work.corpus, truth), {"model_id": work.name, "round": 0}, "truth", fingerprint="f", run_id="r"
+        _labels(work.corpus, truth), {"model_id": work.student_id, "round": 0}, "truth", fingerprint="f", run_id="r"
     )
     model = work.teacher_of("student", work.train_student(0))
     hits = []

@@ -17,13 +17,13 @@ from storage import Store
 from tasks.pipeline.job import Interrupted, Job
 from tasks.training import checkpoints, trainer
 from tasks.training.batches import Example
-from tasks.training.curriculum import Curriculum
-from tasks.training.models import vina_objective
+from tasks.training.curriculum import Curriculum, Phase
 from tasks.training.processes import Processes, alone
 from tasks.training.settings import TrainingSettings
 from tasks.training.stage import BURN_IN, ROUNDS, burn_in, rounds
-from tasks.training.trainer import Losses
 from tests.tasks.conftest import MakeJob
+from vina_model.alignment import Alignment
+from vina_model.objective import Losses, vina_objective
 
 ALONE = Processes(0, 1, "cpu")
 
@@ -36,7 +36,7 @@ def train(job: Job) -> Curriculum:
 
 def weights(job: Job) -> dict[str, torch.Tensor]:
     work = Curriculum(job, ALONE)
-    state = checkpoints.load(work.store, work.name, "last")
+    state = checkpoints.load(work.store, work.student_id, "last")
     assert state is not None
     return state["state"]
 
@@ -54,8 +54,8 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
     steps = sum(
         len(work.corpus.steps[article]) for name in work.corpus.paired for article in work.corpus.articles[name]
     )
-    for number, teacher in enumerate([work.tan_name, f"{work.name}/teacher-1", f"{work.name}/teacher-2"]):
-        rows = snapshot.where(model_id=work.name, round=number).read().to_pylist()
+    for number, teacher in enumerate([work.tan_id, f"{work.student_id}/teacher-1", f"{work.student_id}/teacher-2"]):
+        rows = snapshot.where(model_id=work.student_id, round=number).read().to_pylist()
         assert len(rows) == steps and {row["teacher"] for row in rows} == {teacher}
         assert 0.4 < np.mean([row["kept"] for row in rows]) < 0.6
         for row in rows:
@@ -63,7 +63,7 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
             assert row["kept"] == (row["score"] >= row["gamma"])
             assert row["reason"] == ("confidence reaches gamma" if row["kept"] else "confidence below gamma")
     log = work.store.table("training_log").snapshot().read().to_pylist()
-    assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_name, "tan"), (work.name, "vina")}
+    assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_id, "tan"), (work.student_id, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
     assert all((row["loss_sv"] is None) == (row["stage"] == "tan") for row in log)
     versions = {table.name: table.snapshot().version for table in work.store.tables()}
@@ -77,12 +77,12 @@ def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monk
     broken = job("broken")
     calls = 0
 
-    def fails(model: torch.nn.Module, example: Example) -> Losses:
+    def fails(alignment: Alignment, narrations_BNT: torch.Tensor, steps_BST: torch.Tensor | None) -> Losses:
         nonlocal calls
         calls += 1
         if calls in (3, 9):
             raise KeyboardInterrupt
-        return vina_objective(model, example)
+        return vina_objective(alignment, narrations_BNT, steps_BST)
 
     monkeypatch.setattr("tasks.training.curriculum.vina_objective", fails)
     for _ in range(2):
@@ -122,7 +122,7 @@ def wait_for_steps(job: Job, count: int) -> None:
     work = Curriculum(job, ALONE)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        state = checkpoints.load(work.store, work.name, "last")
+        state = checkpoints.load(work.store, work.student_id, "last")
         if state is not None and state["position"]["step"] >= count:
             return
         time.sleep(0.1)
@@ -136,10 +136,10 @@ def test_a_killed_training_ends_with_the_same_weights(job: MakeJob, signal_: sig
     process = subprocess.Popen([sys.executable, *command(killed, "0.1")], stderr=subprocess.PIPE, text=True)
     wait_for_steps(killed, 3)
     process.send_signal(signal_)
-    _, said = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode != 0
     if signal_ == signal.SIGTERM:
-        assert "run it again to go on" in said
+        assert "run it again to go on" in stderr
     train(killed)
     assert_same(weights(whole), weights(killed))
 
@@ -161,7 +161,7 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     subprocess.run([sys.executable, *launch, *command], check=True, env=environment, timeout=300)
 
     def losses(store: str) -> list[float]:
-        rows = Store(store).table("training_log").snapshot().where(model_id=work.name).read().to_pylist()
+        rows = Store(store).table("training_log").snapshot().where(model_id=work.student_id).read().to_pylist()
         return [row["loss"] for row in sorted(rows, key=lambda row: row["step"])]
 
     assert len(losses(alone.store)) == 16
@@ -176,11 +176,11 @@ def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: p
     asked = job()
     bad = Curriculum(asked, ALONE).corpus.narrated[5]
 
-    def objective(model: torch.nn.Module, example: Example) -> Losses:
+    def losses_of(self: trainer.Trainer, example: Example) -> Losses:
         losses = torch.tensor([torch.nan if name == bad else 1.0 for name in example.video_ids], requires_grad=True)
         return Losses(losses, losses, None)
 
-    monkeypatch.setattr("tasks.training.curriculum.tan_objective", objective)
+    monkeypatch.setattr(trainer.Trainer, "_losses", losses_of)
     with pytest.raises(ValueError, match=f"loss is not finite in epoch 0, step .*for the videos {bad}: look at"):
         burn_in(asked)
 
@@ -204,20 +204,31 @@ def test_features_that_are_not_finite_are_named(job: MakeJob, monkeypatch: pytes
 def test_a_checkpoint_of_another_configuration_is_refused(job: MakeJob) -> None:
     work = Curriculum(job(), ALONE)
     work.train_tan()
-    state = checkpoints.load(work.store, work.tan_name, "last")
+    state = checkpoints.load(work.store, work.tan_id, "last")
     assert state is not None
     state["configuration"] = state["configuration"].replace('"width": 32', '"width": 64')
-    checkpoints.save(work.store, work.tan_name, "last", state)
+    checkpoints.save(work.store, work.tan_id, "last", state)
     with pytest.raises(ValueError, match="is of another configuration: width 64, not 32"):
         work.train_tan()
 
 
-def test_other_settings_are_another_training(job: MakeJob) -> None:
-    names = [
+def test_other_settings_are_another_model(job: MakeJob) -> None:
+    works = [
         Curriculum(job(**changes), ALONE) for changes in ({}, {"gamma": 0.4}, {"seed": 1}, {"checkpoint_minutes": 1.0})
     ]
-    assert len({work.name for work in names}) == 3 and names[0].name == names[3].name
-    assert names[0].tan_name == names[1].tan_name != names[2].tan_name, "TAN* knows no gamma"
+    assert len({work.student_id for work in works}) == 3 and works[0].student_id == works[3].student_id
+    assert works[0].tan_id == works[1].tan_id != works[2].tan_id, "TAN* has no gamma"
+
+
+def test_phases_end_where_the_next_round_of_labels_begins(job: MakeJob) -> None:
+    assert Curriculum(job(epochs=12, burn_in_epochs=3, refresh_epochs=4), ALONE).phases() == [
+        Phase(label_round=0, last_epoch=3),
+        Phase(label_round=1, last_epoch=7),
+        Phase(label_round=2, last_epoch=11),
+        Phase(label_round=3, last_epoch=12),
+    ]
+    assert Curriculum(job(epochs=4, burn_in_epochs=2, refresh_epochs=0), ALONE).phases() == [Phase(0, 2), Phase(0, 4)]
+    assert Curriculum(job(epochs=2, burn_in_epochs=2), ALONE).phases() == [Phase(0, 2)]
 
 
 @pytest.mark.parametrize(
@@ -256,21 +267,21 @@ def test_without_narrations_tan_cannot_be_trained(job: MakeJob) -> None:
         burn_in(asked)
 
 
-def test_another_file_of_words_at_the_same_path_is_another_training(job: MakeJob, tmp_path: Path) -> None:
+def test_another_file_of_words_at_the_same_path_is_another_model(job: MakeJob, tmp_path: Path) -> None:
     path, names = tmp_path / "words.txt", []
     for value in (1, 2):
         path.write_text(f"1 2\nthe {value} 0\n")
-        names.append(Curriculum(job(words=str(path)), ALONE).name)
+        names.append(Curriculum(job(words=str(path)), ALONE).student_id)
     assert names[0] != names[1]
 
 
 def test_a_gradient_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    def objective(model: torch.nn.Module, example: Example) -> Losses:
-        (weight, *_) = model.parameters()
+    def losses_of(self: trainer.Trainer, example: Example) -> Losses:
+        (weight, *_) = self.learner.model.parameters()
         losses = (weight.sum() * 0).sqrt().expand(len(example.video_ids))  # 0, with a gradient of infinity times 0
         return Losses(losses, losses, None)
 
-    monkeypatch.setattr("tasks.training.curriculum.tan_objective", objective)
+    monkeypatch.setattr(trainer.Trainer, "_losses", losses_of)
     with pytest.raises(ValueError, match=r"the gradient is not finite in epoch 0, step 0, for the videos .*: look at"):
         burn_in(job())
 
@@ -291,18 +302,18 @@ def test_asked_to_end_it_saves_and_says_so(job: MakeJob, monkeypatch: pytest.Mon
         burn_in(job())
 
 
-def test_what_is_put_aside_is_trained_anew_with_the_same_outcome(job: MakeJob) -> None:
+def test_what_is_put_aside_is_trained_again_with_the_same_outcome(job: MakeJob) -> None:
     asked = job(burn_in_epochs=1, epochs=2, refresh_epochs=1)
     burn_in(asked)
     rounds(asked)
     work = Curriculum(asked, alone("cpu"))
 
     def outcome() -> str:
-        return {name: model.version for name, _, model in work.trained()}[work.name]
+        return {model.model_id: model.teacher.version for model in work.trained()}[work.student_id]
 
     before = outcome()
     ROUNDS.reset(asked)
-    assert [name for name, _, _ in work.trained()] == [work.tan_name], "the student is as it was after burn-in"
+    assert [model.model_id for model in work.trained()] == [work.tan_id], "the student is as it was after burn-in"
     rounds(asked)
     assert outcome() == before
     BURN_IN.reset(asked)
@@ -317,4 +328,4 @@ def test_without_rounds_nothing_is_put_aside_for_them(job: MakeJob) -> None:
     burn_in(asked)
     ROUNDS.reset(asked)
     work = Curriculum(asked, alone("cpu"))
-    assert work.name in [name for name, _, _ in work.trained()]
+    assert work.student_id in [model.model_id for model in work.trained()]

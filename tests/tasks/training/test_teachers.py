@@ -1,4 +1,4 @@
-"""What teachers leave behind: labels by the confidence asked for, and the matrices they were read from."""
+"""Teachers write labels by the confidence that is set, and the matrices they were read from."""
 
 from pathlib import Path
 
@@ -19,12 +19,14 @@ from tasks.training.curriculum import Curriculum
 from tasks.training.matrices import in_sample
 from tasks.training.models import published_teacher
 from tasks.training.processes import Processes, alone
+from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in, rounds
 from tasks.training.teachers import ask, read_pairs
 from tests.tasks.conftest import MakeJob
 from tests.vina_model.golden import vocabulary
 from vina_model.alignment import Alignment
 from vina_model.batch import Batch
+from vina_model.pseudo_labels import CONFIDENCES
 from vina_model.tan import PublishedTan
 
 
@@ -45,14 +47,14 @@ def test_the_matrices_of_all_videos_are_those_that_labels_were_read_from(job: Ma
         (row["video_id"], row["article_id"], row["text_row"]): row["scores"]
         for row in kept.where(round=1, matrix="F").read().to_pylist()
     }
-    found = labels(work.store, work.name, 1)
-    assert len(fused) == len(found)
-    for row in found:
+    rows = labels(work.store, work.student_id, 1)
+    assert len(fused) == len(rows)
+    for row in rows:
         scores = fused[row["video_id"], row["article_id"], row["step_row"]]
         assert len(scores) == work.corpus.num_seconds[str(row["video_id"])]
         assert (int(np.argmax(scores)), max(scores)) == (row["peak_s"], row["score"])
-    told = kept.where(round=1, matrix="NV").read(["video_id"])["video_id"].to_pylist()
-    assert all(told.count(name) == len(work.corpus.narrations(name).texts) for name in set(told))
+    narrated = kept.where(round=1, matrix="NV").read(["video_id"])["video_id"].to_pylist()
+    assert all(narrated.count(name) == len(work.corpus.narrations(name).texts) for name in set(narrated))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -74,10 +76,14 @@ def test_mutual_confidence_decides_where_it_is_asked_for(job: MakeJob) -> None:
         asked = job(confidence, confidence=confidence, keep_share=0.0, gamma=0.3)
         burn_in(asked)
         work = Curriculum(asked, alone("cpu"))
-        rows = labels(work.store, work.name, 0)
+        rows = labels(work.store, work.student_id, 0)
         assert all(row["kept"] == (row["confidence"] >= row["gamma"]) for row in rows)
         assert all(row["confidence"] == row["score"] for row in rows) == (confidence == "peak")
         assert 0 < sum(bool(row["kept"]) for row in rows) < len(rows)
+
+
+def test_every_confidence_that_may_be_set_is_there() -> None:
+    assert TrainingSettings.CHOICES["confidence"] == tuple(CONFIDENCES)
 
 
 def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +140,7 @@ def test_several_long_videos_are_labelled_in_windows(job: MakeJob) -> None:
     work = Curriculum(asked, alone("cpu"))
     long = [name for name in work.corpus.paired if work.corpus.num_seconds[name] > 32]
     assert len(long) > 1
-    rows = labels(work.store, work.name, 0)
+    rows = labels(work.store, work.student_id, 0)
     assert {row["video_id"] for row in rows} == set(work.corpus.paired)
     assert max(int(str(row["peak_s"])) for row in rows if row["video_id"] in long) >= 32
 
