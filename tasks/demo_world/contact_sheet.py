@@ -10,6 +10,7 @@ from pathlib import Path
 import av
 from PIL import Image, ImageDraw, ImageFont
 
+from storage.objects import atomic_file
 from tasks.demo_world.articles import Step
 from tasks.demo_world.pixels import HEIGHT, WIDTH
 from tasks.demo_world.script import PRESENTER, Scene, Video
@@ -54,13 +55,8 @@ def draw_contact_sheet(videos: Sequence[tuple[Video, Path]], path: Path) -> None
         else:
             pen.rectangle((item.x, item.y, item.x + _CELL - 1, item.y + HEIGHT + 2 * BORDER - 1), fill=item.colour)
             sheet.paste(item.picture, (item.x + BORDER, item.y + BORDER))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with atomic_file(path) as partial:
         sheet.save(partial, format="PNG")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _middle_frames(video: Video, video_file: Path) -> list[Image.Image]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from storage.objects import atomic_file
 from tasks.demo_world.drawing import View, draw_action, draw_presenter
 from tasks.demo_world.motions import MOTIONS
 from tasks.demo_world.script import PRESENTER, Scene, Video, World
@@ -47,14 +48,9 @@ class Look:
 
 
 def render(world: World, video: Video, path: Path) -> None:
-    """Write the video's video. The file appears under its name when it is whole."""
-    partial = path.with_name(f".{path.name}.partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    """Draw a video and write it as an MP4 file, which appears complete or not at all."""
+    with atomic_file(path) as partial:
         _encode(draw_frames(world, video), partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def draw_frames(world: World, video: Video) -> Iterator[Frame]:

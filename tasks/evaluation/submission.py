@@ -9,7 +9,7 @@ import pyarrow.csv as pacsv
 
 from storage import Store
 from storage.catalogue import Catalogue
-from storage.objects import whole_file
+from storage.objects import atomic_file
 from tasks.evaluation.methods import WITH
 from tasks.evaluation.predicting import as_in_files
 from tasks.evaluation.protocols import HTSTEP_MAP
@@ -66,5 +66,5 @@ def _choose(store: Store, model_id: str, run: str, method: str | None) -> tuple[
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         pacsv.write_csv(rows, partial, pacsv.WriteOptions(quoting_style="none", quoting_header="none"))

@@ -3,7 +3,6 @@
 So whoever has MIL-NCE's published features, and no videos, has its zero-shot baseline too.
 """
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import torch
 
 from storage import Store, fingerprint_of
 from storage.feature_reader import FeatureReader
+from storage.fingerprint import shard_name
 from storage.schemas import TABLES
 from storage.vectors import feature_rows
 from tasks.features.network import read_checkpoint
@@ -39,7 +39,7 @@ def project_features(store: Store, run_id: str, recipe: Recipe, settings: Featur
     }  # fmt: skip
     for begin in range(0, len(new), VIDEOS_PER_SHARD):
         chosen = new[begin : begin + VIDEOS_PER_SHARD]
-        shard = hashlib.sha256("\n".join(chosen).encode()).hexdigest()[:16]
+        shard = shard_name(chosen)
         fingerprint = fingerprint_of(constants | {"videos": chosen}, {}, CODE_VERSION)
         with table.writer(
             {"backbone": name}, shard, fingerprint=fingerprint, run_id=run_id, constants=constants

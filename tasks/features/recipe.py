@@ -1,11 +1,11 @@
 """How features are made, known before the network is loaded: it is written beside every vector, and never mixed."""
 
-import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from storage import Store
+from storage.fingerprint import file_hash
 from tasks.features.backbones import Backbone, Layer, backbone_of
 from tasks.features.decoding import Frames
 from tasks.features.settings import FeatureSettings
@@ -83,5 +83,4 @@ def _name_weights(settings: FeatureSettings, backbone: Backbone) -> str:
         return f"random:{settings.seed}"
     if not weights.is_file():
         raise ValueError(f"there are no weights at {weights}: name the file of {backbone.name}'s weights")
-    with weights.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_hash(weights)

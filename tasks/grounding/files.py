@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from storage.objects import whole_file
+from storage.objects import atomic_file
 from tasks.grounding.grounding import Grounded
 from vina_model.grounder import GroundedStep
 
@@ -88,5 +88,5 @@ FORMATS: dict[str, Callable[[Grounded], str]] = {".json": as_json, ".csv": as_cs
 
 def write_whole(path: Path, text: str) -> None:
     """The file appears whole or not at all."""
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
+from storage.fingerprint import file_hash
 from storage.objects import fetch
 from tasks.features.backbones import BACKBONES
 from tasks.features.extraction import extract
@@ -26,7 +27,6 @@ from tasks.importers.captions import Sentence
 from tasks.importers.text_files import BadFile
 from tasks.importers.videos import MEDIA, probe_duration_s
 from tasks.pipeline.progress import say
-from tasks.training.models import content_of
 from vina_model.grounder import Grounder
 
 LOG = logging.getLogger("vina.grounding")
@@ -147,7 +147,7 @@ def _known_weights(store: Store | None, sha256: str) -> str | None:
         rows = catalogue.query("""
             SELECT configuration ->> '$.features.weights' AS weights FROM runs ORDER BY started_at DESC""").to_pylist()
     paths = dict.fromkeys(row["weights"] for row in rows if row["weights"])
-    return next((path for path in paths if content_of(path) == sha256), None)
+    return next((path for path in paths if file_hash(path) == sha256), None)
 
 
 def _id_of(store: Store, video_file: str) -> str | None:
@@ -181,6 +181,6 @@ def said_in(store: Store, video_id: str) -> list[Sentence]:
     """What is said in a video of the store."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"""
-            SELECT source, text, start_s, end_s FROM narrations WHERE video_id = {quoted(video_id)}
-            QUALIFY source = min(source) OVER () ORDER BY row""").to_pylist()
+            SELECT text, start_s, end_s FROM video_narrations WHERE video_id = {quoted(video_id)}
+            ORDER BY row""").to_pylist()
     return [Sentence(row["text"], row["start_s"], row["end_s"]) for row in rows]

@@ -3,14 +3,13 @@
 Its shards are named by source and path, so the next import of the same path takes their place.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
 import pyarrow as pa
 
 from storage import Store
-from storage.fingerprint import content_hash
+from storage.fingerprint import content_hash, shard_name
 
 ROWS_PER_SHARD = 50_000
 _PARTITION = {"stage": "import"}
@@ -20,8 +19,8 @@ class RejectLog:
     """`add` each reject, `close` at the end."""
 
     def __init__(self, store: Store, run_id: str, source: str, path: Path, backbone: str = "") -> None:
-        place = hashlib.sha256(f"{os.fspath(path.resolve())}\n{backbone}".encode(errors="replace")).hexdigest()[:16]
-        self.prefix = f"{source}-{place}-"
+        readable_path = os.fspath(path.resolve()).encode(errors="replace").decode()
+        self.prefix = f"{source}-{shard_name([readable_path, backbone])}-"
         self._table, self._run_id = store.table("rejects"), run_id
         self._waiting: list[dict[str, object]] = []
         self._shards: list[str] = []

@@ -4,7 +4,6 @@ The default is MPNet. Where it is not on this machine and the hub is out of reac
 package takes its place, and says so: its numbers are its own.
 """
 
-import hashlib
 import logging
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from storage.fingerprint import files_hash
 from tasks.pairing.settings import MPNET
 from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import Embed
@@ -114,18 +114,15 @@ def _hub_problem(name: str) -> str | None:
 
 def name_encoder(name: str | None, folder: Path) -> str:
     """NAME@HASH: the same wherever the folder lies, another for other weights, pooling or words."""
-    digest = hashlib.sha256()
     files = _weights(folder)
     if not files:
         raise ValueError(f"{folder} holds no weights ({', '.join(WEIGHTS)}): name the folder of a model")
-    for path in [*files, *sorted(path for kind in CONFIGURATION for path in folder.rglob(kind))]:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+    version = files_hash([*files, *sorted(path for kind in CONFIGURATION for path in folder.rglob(kind))])
     if folder == packaged_encoder():
         name = "all-MiniLM-L6-v2"
     elif name is not None and Path(name).is_dir():
         name = Path(name).resolve().name
-    return f"{Path(name or MPNET).name}@{digest.hexdigest()[:8]}"
+    return f"{Path(name or MPNET).name}@{version[:8]}"
 
 
 def _weights(folder: Path) -> list[Path]:

@@ -68,10 +68,9 @@ def _stored(store: Store, video_id: str) -> Lookup | None:
         ballots = catalogue.query(
             f"""SELECT n.text, any_value(t.article_id) AS article_id, any_value(a.title) AS title,
                        any_value(t.similarity) AS similarity
-            FROM narrations n JOIN text_votes t USING (text) JOIN articles a USING (article_id)
+            FROM video_narrations n JOIN text_votes t USING (text) JOIN articles a USING (article_id)
             WHERE t.encoder = {quoted(encoder)} AND n.video_id = {quoted(video_id)}
-            GROUP BY n.source, n.row, n.text
-            QUALIFY n.source = min(n.source) OVER () ORDER BY n.row"""
+            GROUP BY n.row, n.text ORDER BY n.row"""
         ).to_pylist()
     if not ranked:
         return None
@@ -107,17 +106,17 @@ def rank(ballots: Sequence[Ballot]) -> tuple[Ranked, ...]:
 
 def _narrations(store: Store, video_id: str) -> list[str]:
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(
-            f"SELECT source, text FROM narrations WHERE video_id = {quoted(video_id)} ORDER BY source, row"
-        ).to_pylist()
-        if not rows:
+        texts = catalogue.query(f"SELECT text FROM video_narrations WHERE video_id = {quoted(video_id)} ORDER BY row")[
+            "text"
+        ].to_pylist()
+        if not texts:
             near = catalogue.query(
                 f"SELECT video_id FROM (SELECT DISTINCT video_id FROM narrations) "
                 f"ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3"
             )["video_id"].to_pylist()
             hint = f"; the nearest ids that have: {', '.join(near)}" if near else ": import some"
             raise ValueError(f"the store has no narrations of a video {video_id!r}{hint}")
-    return [row["text"] for row in rows if row["source"] == rows[0]["source"]]
+    return texts
 
 
 def _title_vectors(store: Store, encoder: str, candidates: Candidates, embed: Embed) -> npt.NDArray[np.float16]:

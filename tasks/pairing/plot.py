@@ -11,6 +11,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import PercentFormatter
 
+from storage.objects import atomic_file
+
 KINDS = (".png", ".svg", ".pdf")
 
 
@@ -34,12 +36,8 @@ def draw_accuracy(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter())
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", fontsize="small")
-    partial = path.with_name(f".{path.name}.partial{path.suffix}")
     try:
-        figure.savefig(partial, dpi=150)
-        partial.replace(path)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be written: {error.strerror}") from error
+        with atomic_file(path) as partial:
+            figure.savefig(partial, dpi=150, format=path.suffix[1:].lower())
     finally:
         plt.close(figure)
-        partial.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
 from storage.snapshot import Shard, Snapshot
 from storage.vectors import Floats, decode
+from storage.views import narrations_of_shard
 from tasks.pairing.candidates import Candidates
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.device import best_device
@@ -110,18 +111,16 @@ def _fingerprint(shard: Shard, shards: tuple[Shard, ...], version: str) -> str:
 
 
 def _ranking(encoder: str, shard: Shard) -> str:
-    """One shard's videos. A video that two sources bring the narrations of takes those of the first, by name."""
-    source = quoted(shard.constants["source"])
+    """Return a query for the ranked articles of one shard's videos."""
     return f"""
-        WITH said AS (
-            SELECT video_id, text FROM narrations WHERE source = {source} AND _shard = {quoted(shard.name)}
-            AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})
+        WITH spoken AS (
+            SELECT video_id, text FROM ({narrations_of_shard(quoted(shard.constants["source"]), quoted(shard.name))})
         ), ballots AS (  -- two runs at once may both have embedded a text
             SELECT text, any_value(article_id) AS article_id, any_value(similarity)::DOUBLE AS similarity
-            FROM text_votes SEMI JOIN said USING (text) WHERE encoder = {quoted(encoder)} GROUP BY text
+            FROM text_votes SEMI JOIN spoken USING (text) WHERE encoder = {quoted(encoder)} GROUP BY text
         ), tally AS (
             SELECT video_id, article_id, count(*) AS votes, sum(similarity) AS similarity_sum
-            FROM said JOIN ballots USING (text) GROUP BY ALL
+            FROM spoken JOIN ballots USING (text) GROUP BY ALL
         )
         SELECT video_id, row_number() OVER (PARTITION BY video_id
                                             ORDER BY votes DESC, similarity_sum DESC, article_id) AS rank,

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from storage import Store, fingerprint_of
+from storage.fingerprint import file_hash
 from tasks.pipeline.job import Job
 from tasks.training import checkpoints
 from tasks.training.batches import Example, Reader
@@ -16,7 +17,6 @@ from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.labels import Labels
 from tasks.training.matrices import retire_matrices
 from tasks.training.models import (
-    content_of,
     name_published,
     published_teacher,
     tan_config,
@@ -60,9 +60,9 @@ def name_trainings(settings: TrainingSettings, corpus: Corpus) -> dict[str, dict
     """The names of TAN* and of the student, and the settings that each stands for."""
     known = {name: value for name, value in asdict(settings).items() if name not in NOT_FINGERPRINTED}
     tan = {name: value for name, value in known.items() if name not in OF_STUDENTS}
-    words = corpus.words_version if settings.words == "corpus" else content_of(settings.words)
+    words = corpus.words_version if settings.words == "corpus" else file_hash(settings.words)
     heard = {"narrated": corpus.narrated_version, "words": words}
-    read = {"corpus": corpus.version, "words": words, "tan": content_of(settings.tan)}
+    read = {"corpus": corpus.version, "words": words, "tan": file_hash(settings.tan)}
     return {
         f"tan@{fingerprint_of(tan, heard, CODE_VERSION)[:8]}": tan,
         f"vina@{fingerprint_of(known, read, CODE_VERSION)[:8]}": known,

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from storage.fingerprint import file_hash
 from tasks.features.joint_texts import DICTIONARY, read_dictionary
 from tasks.features.network import read_checkpoint
 from tasks.training.batches import Example
@@ -42,15 +43,7 @@ def name_published(path: Path) -> str:
     """What tables call a published TAN; a ValueError if there is none."""
     if not path.is_file():
         raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
-    return f"{path.name}@{content_of(str(path))[:8]}"
-
-
-def content_of(path: str) -> str:
-    """A hash of a file, so that another one in its place is another one; nothing if there is no file."""
-    if not Path(path).is_file():
-        return ""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{path.name}@{file_hash(path)[:8]}"
 
 
 def unimodal_narrations(model: Vina) -> Callable[[Batch], Alignment]:

@@ -5,12 +5,12 @@ Training is one piece of work, labelling is many: each is given to whoever does 
 
 from dataclasses import asdict, replace
 
+from storage.fingerprint import file_hash
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.curriculum import CODE_VERSION, NOT_FINGERPRINTED, Curriculum, NothingToTrain, settings_hash
 from tasks.training.model_files import write_model
-from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined
 
 INPUTS = ("narrations", "steps", "annotations", "videos")
@@ -83,7 +83,7 @@ def dependencies(job: Job) -> Dependencies:
     seen = store.table("features").snapshot().where(backbone=model_id.backbone).content_version
     chosen = store.table("pairs").snapshot().content_version
     inputs = versions(store, *INPUTS) | {f"features of {model_id.backbone}": seen, "pairs": chosen}
-    inputs |= {name: content_of(getattr(model_id, name)) for name in ("words", "tan")}
+    inputs |= {name: file_hash(getattr(model_id, name)) for name in ("words", "tan")}
     return Dependencies(settings, inputs, scope=scope_of(job))
 
 
