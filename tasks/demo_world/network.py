@@ -15,10 +15,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tasks.demo_world.articles import actions_of, objects_of
+from tasks.demo_world.corpus import seed_in
 from tasks.demo_world.features import ConceptSpace
+from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.script import PRESENTER, World
+from tasks.features.backbones import Backbone, Layer
+from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint
 
 # B clips, T frames, N = B x T, C channels, H x W pixels, E width of a frame's vector, A actions, O objects,
@@ -114,3 +118,14 @@ def concepts_of(seed: int) -> Tensor:
     """S x D: the vectors of all scenes in the world of a seed."""
     concept_space = ConceptSpace(World(Knobs(), seed))
     return torch.from_numpy(np.stack([concept_space.concept(action, thing) for action, thing in SCENES]))
+
+
+DEMO_CONCEPTS = Backbone(
+    name=BACKBONE,
+    layer=Layer("concept", WIDTH),
+    value_range="[0, 1]",
+    frames=Frames(16, SIDE),
+    load=load_demo_network,
+    weights=WEIGHTS,
+    seed_in=seed_in,
+)

@@ -33,7 +33,7 @@ class Recipe:
         frames = Frames(backbone.frames.fps, side, settings.short_side_px or 0)
         layers = {backbone.name: backbone.layer}
         if settings.joint and backbone.joint_layer:
-            layers[f"{backbone.name}-joint"] = backbone.joint_layer
+            layers[backbone.joint_name] = backbone.joint_layer
         return cls(backbone, frames, _name_weights(settings, backbone), layers)
 
     def columns(self, layer: Layer) -> dict[str, Any]:
@@ -77,8 +77,13 @@ def _fits(name: str, theirs: Any, ours: Any) -> bool:
     return theirs == ours or (name, theirs) == ("layer", AS_IMPORTED)
 
 
+def weights_file(settings: FeatureSettings, backbone: Backbone) -> Path | None:
+    """Return the weights that the settings name, or those of the package; None if weights are random."""
+    return Path(settings.weights) if settings.weights is not None else backbone.weights
+
+
 def _name_weights(settings: FeatureSettings, backbone: Backbone) -> str:
-    weights = backbone.weights if settings.weights is None else Path(settings.weights)
+    weights = weights_file(settings, backbone)
     if weights is None:
         return f"random:{settings.seed}"
     if not weights.is_file():

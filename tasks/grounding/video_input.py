@@ -16,7 +16,7 @@ from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.fingerprint import file_hash
 from storage.objects import fetch
-from tasks.features.backbones import BACKBONES
+from tasks.features.backbones import BACKBONES, backbone_of
 from tasks.features.extraction import extract
 from tasks.features.progress import Progress
 from tasks.features.recipe import Recipe
@@ -122,7 +122,7 @@ def _settings(model: Grounder, store: Store | None, weights: str | None, device:
         )
     theirs = str(made_with.get("weights_sha256"))
     is_random = RANDOM.fullmatch(theirs)
-    has_own = BACKBONES[model.backbone].weights is not None
+    has_own = backbone_of(model.backbone).weights is not None
     found = weights or (None if is_random or has_own else _known_weights(store, theirs))
     if found is None and not is_random and not has_own:
         raise ValueError(

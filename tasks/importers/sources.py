@@ -16,8 +16,8 @@ from storage.catalogue import Catalogue
 from tasks.features.recipe import AS_IMPORTED
 from tasks.importers import (
     crosstask,
-    demo_corpus,
     features,
+    generated_corpora,
     howto100m,
     htm_align,
     htstep,
@@ -153,17 +153,17 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
 
 
 def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
-    """Import every source that the job's corpus folder has, or a demo world."""
+    """Import every source that the job's corpus folder has, or generate one."""
     if job.corpus is None:
         return "no corpus folder is given: the store keeps what it has"
     store = Store(job.store)
-    if not demo_corpus.is_demo(job.corpus):
+    if not generated_corpora.is_generated(job.corpus):
         return _import_folder(store, job.run_id, Path(job.corpus), Options())
-    if refusal := demo_corpus.refusal(store, job.corpus):
+    if refusal := generated_corpora.refusal(store, job.corpus):
         return refusal
     with TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus"
-        demo_corpus.write(store, job.corpus, corpus)
+        generated_corpora.write(store, job.corpus, corpus)
         return _import_folder(store, job.run_id, corpus, Options(upload=True))
 
 
@@ -201,7 +201,7 @@ def dependencies(job: Job) -> Dependencies:
     """What was imported: the corpus folder as it is, by the names, sizes and times of its files."""
     store = job.open_store()
     corpus = job.corpus
-    inputs = {"corpus": _listing(Path(corpus))} if corpus and not demo_corpus.is_demo(corpus) else {}
+    inputs = {"corpus": _listing(Path(corpus))} if corpus and not generated_corpora.is_generated(corpus) else {}
     brought = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version
     return Dependencies({"corpus": corpus}, inputs, versions(store, *TABLES) | {"imported features": brought})
 

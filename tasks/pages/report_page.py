@@ -14,7 +14,7 @@ from storage.catalogue import Catalogue, quoted
 from storage.summary import summarise
 from tasks.evaluation.results import COLUMNS, Results, own_student, read_results, trainings_of
 from tasks.grounding.grounding import Question, ground
-from tasks.importers.demo_corpus import CONTACT_SHEET
+from tasks.importers.generated_corpora import CONTACT_SHEET
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
 from tasks.pages.rendering import grid_of, render

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from storage.fingerprint import file_hash
-from tasks.features.joint_texts import DICTIONARY, read_dictionary
 from tasks.features.network import read_checkpoint
+from tasks.features.s3d_milnce import DICTIONARY, read_dictionary
 from tasks.training.batches import Example
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Teacher

@@ -17,11 +17,12 @@ import torch
 from storage import Store
 from storage.feature_reader import FeatureReader
 from tasks.features import stage
-from tasks.features.backbones import BACKBONES, Layer, backbone_of, load_s3d
+from tasks.features.backbones import BACKBONES, Layer, backbone_of
 from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
 from tasks.features.network import Outputs
 from tasks.features.recipe import Recipe
+from tasks.features.s3d_milnce import load_s3d
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import Options, forget_source, import_source
@@ -58,7 +59,7 @@ def store(tmp_path: Path, video_files: Path) -> Store:
 @pytest.fixture
 def fake_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of S3D; its layers are as wide as a colour and a brightness."""
-    small = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3), joint_layer=Layer("fc", 1))
+    small = replace(backbone_of("s3d-milnce"), layer=Layer("mixed_5c", 3), joint_layer=Layer("fc", 1))
     monkeypatch.setitem(BACKBONES, "s3d-milnce", small)
     monkeypatch.setattr(stage, "load_network", lambda recipe, settings: mean_colour)
 
@@ -397,7 +398,7 @@ import os, signal, sys
 import numpy as np
 from dataclasses import replace
 from tasks.features import stage
-from tasks.features.backbones import BACKBONES, Layer
+from tasks.features.backbones import BACKBONES, Layer, backbone_of
 from tasks.features.network import Outputs
 from tasks.features.settings import FeatureSettings
 from tasks.pipeline.job import Job
@@ -411,7 +412,7 @@ def network(clips):
         os.kill(os.getpid(), signal.SIGKILL)
     return Outputs(clips.reshape(len(clips), -1, 3).mean(1).astype(np.float16), None)
 
-BACKBONES["s3d-milnce"] = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3))
+BACKBONES["s3d-milnce"] = replace(backbone_of("s3d-milnce"), layer=Layer("mixed_5c", 3))
 stage.load_network = lambda recipe, settings: network
 stage.make_features(Job(sys.argv[1], "killed", None, FeatureSettings(size_px=32, batch_size=1, videos_per_shard=2)))
 """

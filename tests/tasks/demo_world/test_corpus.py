@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from tasks.importers.demo_corpus import CONTACT_SHEET, world_of
+from tasks.demo_world.corpus import world_of
+from tasks.importers.generated_corpora import CONTACT_SHEET
 from tasks.importers.sources import IMPORT, import_corpus, import_source
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import run_here
