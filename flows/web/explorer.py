@@ -68,8 +68,8 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
         return explorer_pages.videos(store, run, search, page)
 
     @app.get("/video", response_class=HTMLResponse)
-    def video(id: str, run: str | None = None, task: str = "", matrix: str = "", by: str = "") -> str:
-        return explorer_pages.video(store, id, run, task, matrix, by)
+    def video(id: str, run: str | None = None, article: str = "", matrix: str = "", by: str = "") -> str:
+        return explorer_pages.video(store, id, run, article, matrix, by)
 
     @app.get("/video-file")
     def video_file(id: str) -> Response:

@@ -11,7 +11,7 @@ import av
 from PIL import Image, ImageDraw, ImageFont
 
 from storage.objects import atomic_file
-from tasks.demo_world.articles import Step
+from tasks.demo_world.articles import DemoStep
 from tasks.demo_world.pixels import HEIGHT, WIDTH
 from tasks.demo_world.script import PRESENTER, Scene, Video
 
@@ -107,7 +107,7 @@ def _caption(video: Video, scene: Scene) -> str:
     return "presenter" if scene.action == PRESENTER else "other scene"
 
 
-def _named(row: int, step: Step) -> str:
+def _named(row: int, step: DemoStep) -> str:
     return f"step {row + 1}: {step.headline}"
 
 

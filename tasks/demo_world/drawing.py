@@ -15,7 +15,7 @@ from tasks.demo_world.sprites import SIDE, Colour, Point, box, shrunk, wheel
 from tasks.demo_world.tools import EDGE, TOOLS
 
 
-class View(NamedTuple):
+class Viewpoint(NamedTuple):
     """Where the object rests on the canvas and how many pixels half an object is."""
 
     x: float
@@ -27,7 +27,7 @@ class View(NamedTuple):
         return [(self.x + self.unit * x, self.y + self.unit * y) for x, y in points]
 
 
-def draw_action(canvas: Image.Image, view: View, picture: Image.Image, pose: Pose, skin: Colour) -> None:
+def draw_action(canvas: Image.Image, view: Viewpoint, picture: Image.Image, pose: Pose, skin: Colour) -> None:
     """Draw an object (its sprite) in a pose, with the tools that work on it."""
     thing = Image.new("RGBA", canvas.size)
     for part in pose.parts:
@@ -41,7 +41,7 @@ def draw_action(canvas: Image.Image, view: View, picture: Image.Image, pose: Pos
         _draw_tool(ImageDraw.Draw(canvas), view, tool, skin)
 
 
-def _placed(picture: Image.Image, part: Part, view: View, size: tuple[int, int]) -> Image.Image:
+def _placed(picture: Image.Image, part: Part, view: Viewpoint, size: tuple[int, int]) -> Image.Image:
     """A transparent canvas with one part of the object on it."""
     half = SIDE // 2
     left, top, right, bottom = (round(half * (1 + side)) for side in part.window)
@@ -60,7 +60,7 @@ def _placed(picture: Image.Image, part: Part, view: View, size: tuple[int, int])
 
 
 def _draw_patches(
-    canvas: Image.Image, view: View, patches: Iterable[Patch], layer: str, within: Image.Image | None = None
+    canvas: Image.Image, view: Viewpoint, patches: Iterable[Patch], layer: str, within: Image.Image | None = None
 ) -> None:
     chosen = [patch for patch in patches if patch.layer == layer]
     if not chosen:
@@ -74,7 +74,7 @@ def _draw_patches(
     canvas.paste(video_file, mask=video_file)
 
 
-def _draw_tool(pen: ImageDraw.ImageDraw, view: View, tool: Tool, skin: Colour) -> None:
+def _draw_tool(pen: ImageDraw.ImageDraw, view: Viewpoint, tool: Tool, skin: Colour) -> None:
     shape, turn = TOOLS[tool.kind], radians(tool.angle)
 
     def turned(points: list[Point]) -> list[Point]:
@@ -92,7 +92,7 @@ def _draw_tool(pen: ImageDraw.ImageDraw, view: View, tool: Tool, skin: Colour) -
         pen.polygon(turned([(x + flat * a, y + 0.34 * b) for a, b in wheel(18, 1)]), fill=skin, outline=EDGE, width=4)
 
 
-def draw_presenter(canvas: Image.Image, view: View, phase: float, skin: Colour, shirt: Colour) -> None:
+def draw_presenter(canvas: Image.Image, view: Viewpoint, phase: float, skin: Colour, shirt: Colour) -> None:
     """Draw head and shoulders: the mouth moves all the time, the head nods a little, the eyes blink once a loop."""
     pen = ImageDraw.Draw(canvas)
     sway, nod = 0.07 * sin(2 * pi * phase), 0.04 * sin(4 * pi * phase)

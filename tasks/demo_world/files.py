@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.demo_world.articles import Article
+from tasks.demo_world.articles import DemoArticle
 from tasks.demo_world.contact_sheet import draw_contact_sheet
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.pixels import render
@@ -85,7 +85,7 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
     return video_files
 
 
-def _write_benchmarks(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
+def _write_benchmarks(articles: Sequence[DemoArticle], videos: Sequence[Video], folder: Path) -> None:
     """The held-out videos in HTM-Align's, CrossTask's and YouwikiHow's ways."""
     primary = {article.task_id for article in articles[:PRIMARY_TASKS]}
     annotated = [video for video in videos if video.article.task_id in primary]
@@ -134,12 +134,12 @@ def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
         csv.writer(file).writerows(rows)
 
 
-def step_index(articles: Sequence[Article], article: Article, row: int) -> int:
+def step_index(articles: Sequence[DemoArticle], article: DemoArticle, row: int) -> int:
     """HT-Step's global_step_index, which has gaps."""
     return 20 * articles.index(article) + row
 
 
-def _write_articles(articles: Sequence[Article], folder: Path) -> None:
+def _write_articles(articles: Sequence[DemoArticle], folder: Path) -> None:
     (folder / "howto100m").mkdir(parents=True)
     titles = "".join(f"{article.task_id}\t{article.title}\n" for article in articles)
     (folder / "howto100m/task_ids.csv").write_text(titles)
@@ -166,7 +166,7 @@ def _write_articles(articles: Sequence[Article], folder: Path) -> None:
             (folder / f"crosstask/tasks_{name}.txt").write_text(blocks)
 
 
-def _crosstask_block(article: Article) -> str:
+def _crosstask_block(article: DemoArticle) -> str:
     address = f"http://www.wikihow.com/{article.title.replace(' ', '-')}"
     steps = ",".join(step.short for step in article.steps)
     return f"{article.task_id}\n{article.title}\n{address}\n{len(article.steps)}\n{steps}\n"
@@ -213,7 +213,7 @@ def _write_splits(world: World, folder: Path) -> None:
     (folder / "htstep/video_splits.json").write_text(json.dumps(splits))
 
 
-def _write_grounding(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
+def _write_grounding(articles: Sequence[DemoArticle], videos: Sequence[Video], folder: Path) -> None:
     """YouwikiHow's `crosstask_test`: every step is a headline of its own."""
     with _JsonFile(folder / "youwikihow/crosstask_test.json") as file:
         for article in articles:

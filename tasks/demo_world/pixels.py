@@ -15,7 +15,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from storage.objects import atomic_file
-from tasks.demo_world.drawing import View, draw_action, draw_presenter
+from tasks.demo_world.drawing import Viewpoint, draw_action, draw_presenter
 from tasks.demo_world.motions import MOTIONS
 from tasks.demo_world.script import PRESENTER, Scene, Video, World
 from tasks.demo_world.sprites import Colour, sprite
@@ -40,7 +40,7 @@ class Look:
     shirt: Colour
     light: tuple[float, ...]
     """Factors of red, green and blue: brightness and tint together."""
-    view: View
+    view: Viewpoint
     drift: tuple[float, float]
     """How far the camera wanders to each side, in pixels of the video."""
     drift_s: tuple[float, float]
@@ -99,7 +99,7 @@ def look_of(world: World, video: Video) -> Look:
         skin=tuple(round((1 - tone) * fair + tone * dark) for fair, dark in zip(_FAIR, _DARK, strict=True)),
         shirt=colour(60, 90, 150, low=20, high=240),
         light=tuple(bright * number(1, 0.1, 0.2) for _ in range(3)),
-        view=View(
+        view=Viewpoint(
             _CANVAS[0] / 2 + _UNIT * number(0, 0.3, 0.5),
             _CANVAS[1] / 2 + _UNIT * number(0, 0.1, 0.15),
             _UNIT * number(1, 0.14, 0.2),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tasks.demo_world.articles import Article, actions_of, objects_of, write_articles
+from tasks.demo_world.articles import DemoArticle, actions_of, objects_of, write_articles
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import THEMES
 from tasks.demo_world.speech import Speaker
@@ -47,7 +47,7 @@ class Video:
 
     number: int
     video_id: str
-    article: Article
+    article: DemoArticle
     split: str
     duration_s: float
     scenes: tuple[Scene, ...]
@@ -65,7 +65,7 @@ class World:
 
     knobs: Knobs
     seed: int
-    articles: tuple[Article, ...] = field(init=False)
+    articles: tuple[DemoArticle, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "articles", write_articles(self.knobs, self.seed))
@@ -100,7 +100,7 @@ def split_of(number: int) -> str:
     return {8: "val_seen", 9: "test_seen"}.get(number % 10, "train")
 
 
-def _scenes(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[tuple[Scene, ...], float]:
+def _scenes(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[tuple[Scene, ...], float]:
     """Steps in some order, with other scenes in between."""
     rows = [row for row in range(len(article.steps)) if rng.random() >= knobs.missing_share]
     rows = rows or [int(rng.integers(len(article.steps)))]
@@ -127,7 +127,7 @@ def _scenes(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[t
     return tuple(scenes), clock
 
 
-def _other_scene(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[str, str]:
+def _other_scene(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[str, str]:
     """Somebody talks, or does something of the same theme that is no step of the article."""
     if rng.random() < 0.4:
         return PRESENTER, ""
@@ -143,7 +143,7 @@ def _other_scene(rng: np.random.Generator, knobs: Knobs, article: Article) -> tu
 def _narrations(
     rng: np.random.Generator,
     knobs: Knobs,
-    article: Article,
+    article: DemoArticle,
     scenes: tuple[Scene, ...],
     duration_s: float,
     speaker: Speaker,

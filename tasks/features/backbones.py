@@ -31,7 +31,7 @@ class Layer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TextTower:
+class TextTowerLoader:
     """The part of a network that embeds texts in the space of its video vectors."""
 
     load: Callable[[Path, Path | None, str], Embed]
@@ -59,7 +59,7 @@ class Backbone:
     """The layer in the space of the text tower, kept as the backbone NAME-joint; None if `layer` is in that space."""
     project: Callable[[Path], Callable[[Floats], Floats]] | None = None
     """(weights' file) -> a function from vectors of `layer` to vectors of `joint_layer`, T x D to T x E."""
-    text_tower: TextTower | None = None
+    text_tower: TextTowerLoader | None = None
     seed_in: Callable[[Store], int] | None = None
     """Return the seed of a store's imported features, if vectors of different seeds differ."""
 

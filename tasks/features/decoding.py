@@ -15,7 +15,7 @@ import av
 import numpy as np
 import numpy.typing as npt
 
-from tasks.features.video_file import BadVideo, VideoFile, open_video
+from tasks.features.video_file import BadVideo, OpenVideo, open_video
 from tasks.features.whole_file import is_cut
 
 LONGEST_GAP_S = 600
@@ -120,7 +120,7 @@ def _with_end(decoded: Iterator[av.VideoFrame]) -> Iterator[tuple[av.VideoFrame,
         yield held, True
 
 
-def _last_ticks(video: VideoFile, last: av.VideoFrame) -> int:
+def _last_ticks(video: OpenVideo, last: av.VideoFrame) -> int:
     """How long the last frame is shown: as long as it says, but not beyond the video's end, or else the mean.
 
     Files are in the order of decoding, and so what a frame says of itself may be meant for another.
@@ -138,7 +138,7 @@ def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
             return
 
 
-def _graph(video: VideoFile, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
+def _graph(video: OpenVideo, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
     graph, side, cut = av.filter.Graph(), frames.short_side_px, frames.size_px
     aspect = video.stream.sample_aspect_ratio or 1  # which PyAV does not tell the graph
     steps = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from storage import Store
 from storage.fingerprint import file_hash
-from tasks.features.backbones import TextTower, backbone_of
+from tasks.features.backbones import TextTowerLoader, backbone_of
 from tasks.features.recipe import Recipe, weights_file
 from tasks.features.settings import FeatureSettings
 from tasks.pipeline.device import best_device
@@ -49,7 +49,7 @@ def dictionary_version(settings: FeatureSettings) -> str:
     return file_hash(dictionary) if dictionary else ""
 
 
-def _dictionary_file(tower: TextTower, weights: Path, settings: FeatureSettings) -> Path | None:
+def _dictionary_file(tower: TextTowerLoader, weights: Path, settings: FeatureSettings) -> Path | None:
     """Return the file that the settings name, or the one beside the weights; None if the tower needs none."""
     if tower.dictionary is None:
         return None

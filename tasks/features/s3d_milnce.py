@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 
 from storage.vectors import Floats
-from tasks.features.backbones import Backbone, Layer, TextTower
+from tasks.features.backbones import Backbone, Layer, TextTowerLoader
 from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint
 from tasks.pipeline.text_embedding import Embed
@@ -79,5 +79,5 @@ S3D_MILNCE = Backbone(
     load=load_s3d,
     joint_layer=Layer("fc", 512),
     project=load_projection,
-    text_tower=TextTower(load_text_tower, DICTIONARY),
+    text_tower=TextTowerLoader(load_text_tower, DICTIONARY),
 )

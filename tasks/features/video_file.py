@@ -29,7 +29,7 @@ class BadVideo(ValueError):
 
 
 @dataclass(frozen=True)
-class VideoFile:
+class OpenVideo:
     """An open file and the video in it."""
 
     container: InputContainer
@@ -67,7 +67,7 @@ class VideoFile:
 
 
 @contextmanager
-def open_video(address: str) -> Iterator[VideoFile]:
+def open_video(address: str) -> Iterator[OpenVideo]:
     """A file or URL; a BadVideo if there is no video in it. Cover pictures are none."""
     with av.open(address, options={"format_whitelist": CONTAINERS}) as container:
         video_files = [
@@ -76,4 +76,4 @@ def open_video(address: str) -> Iterator[VideoFile]:
         if not video_files:
             raise BadVideo("no video in the file", f"{address} has no video stream")
         best = container.streams.best("video")
-        yield VideoFile(container, best if isinstance(best, VideoStream) and best in video_files else video_files[0])
+        yield OpenVideo(container, best if isinstance(best, VideoStream) and best in video_files else video_files[0])

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
-class Narrations:
+class NarrationWriter:
     """Collects the sentences of many videos from one file. `close` hands over the last ones."""
 
     def __init__(self, session: ImportSession, source: str, file: Path) -> None:

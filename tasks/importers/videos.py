@@ -15,7 +15,7 @@ from tasks.features.video_file import BadVideo, open_video
 from tasks.importers.captions import read_cues, sentences_of
 from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
-from tasks.importers.narrations import Narrations
+from tasks.importers.narrations import NarrationWriter
 from tasks.importers.text_files import BadFile
 
 SOURCE = "videos"
@@ -33,7 +33,7 @@ def import_videos(files: Files, session: ImportSession, upload: Callable[[str, P
             _keep_video(path, session, upload)
     for path in sorted(files.ending(*CAPTIONS), key=_language_order):
         with session.file(path, one_item=True):
-            narrations = Narrations(session, SOURCE, path)
+            narrations = NarrationWriter(session, SOURCE, path)
             sentences = sentences_of(read_cues(path, session.rows_of("narrations")))
             texts, starts, ends = (list(column) for column in zip(*sentences, strict=True))
             narrations.add(_split_language(path)[0], texts, starts, ends)

@@ -16,7 +16,7 @@ from storage.feature_reader import FeatureReader
 from storage.summary import summarise
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.video_input import VideoInput, known_video, said_in
+from tasks.grounding.video_input import VideoInput, narrations_in, stored_video
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.report_page import QUESTIONS, report_page
 from tasks.pages.video_view import MATRICES, maps_of, served_video, view_of
@@ -84,25 +84,25 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
     )  # fmt: skip
 
 
-def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: str, by: str) -> str:
+def video(store: Store, video_id: str, run_id: str | None, article_name: str, matrix: str, by: str) -> str:
     """One video: what the run's model says of it, or the matrices of one of its teachers."""
     row = find_model(store, run_id or None)
     model = _model(store.uri, row["model_id"], row["made_at"])
-    seen = FeatureReader(store, model.backbone)
-    if video_id not in seen.num_seconds:
+    reader = FeatureReader(store, model.backbone)
+    if video_id not in reader.num_seconds:
         raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
     with Catalogue(store) as catalogue:
         articles = _articles(catalogue, video_id, model.name)
         runs, rounds = _runs(catalogue), _sampled_rounds(catalogue, video_id, model.name)
-    if not (task or articles):
-        raise ValueError(f"no article is known for video {video_id!r}: add &task=ID to the address")
-    article = article_in(store, task or articles[0]["article_id"])
-    uri, said = video_uri_of(store, video_id), said_in(store, video_id)
-    video_input = VideoInput(video_id, video_id, uri, seen.read(video_id), said)
-    found = model.ground(video_input.features_TV, article.steps, [sentence.text for sentence in said])
-    view = view_of(Grounded(model, video_input, article, found), store)
+    if not (article_name or articles):
+        raise ValueError(f"no article is known for video {video_id!r}: add &article=ID to the address")
+    article = article_in(store, article_name or articles[0]["article_id"])
+    uri, sentences = video_uri_of(store, video_id), narrations_in(store, video_id)
+    video_input = VideoInput(video_id, video_id, uri, reader.read(video_id), sentences)
+    result = model.ground(video_input.features_TV, article.steps, [sentence.text for sentence in sentences])
+    view = view_of(Grounded(model, video_input, article, result), store)
     if not by:
-        view = replace(view, maps=maps_of(found.matrices, matrix or None))
+        view = replace(view, maps=maps_of(result.matrices, matrix or None))
     elif by in map(str, rounds):
         matrices = _teachers_matrices(store, video_id, article.article_id or "", model.name, int(by))
         view = replace(view, maps=maps_of(matrices, matrix or None), note=f"matrices of round {by}")
@@ -112,7 +112,7 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
         articles.append({"article_id": article.article_id, "title": article.title})
     return render(
         "explore_video.html", view=served_video(view, uri), articles=articles, runs=runs, rounds=rounds,
-        run_id=run_id or "", task=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
+        run_id=run_id or "", article_id=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
     )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def sql(store: Store, query: str) -> str:
 
 def video_uri_of(store: Store, video_id: str) -> str | None:
     """Where the video of a video is, if it has one."""
-    return known_video(store, video_id)["uri"]
+    return stored_video(store, video_id)["uri"]
 
 
 def _names(names: list[str]) -> list[str]:

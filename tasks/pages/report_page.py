@@ -13,7 +13,8 @@ from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
 from storage.summary import summarise
 from tasks.evaluation.results import COLUMNS, Results, own_student, read_results, trainings_of
-from tasks.grounding.grounding import Question, ground
+from tasks.grounding.articles import article_in
+from tasks.grounding.grounding import GroundingRequest, ground
 from tasks.importers.generated_corpora import CONTACT_SHEET
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
@@ -215,8 +216,8 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _example(store: Store, row: Mapping[str, Any], show_video: ShowVideo) -> tuple[str, VideoView]:
-    question = Question(row["video_id"], task=row["article_id"], checkpoint=row["model_id"], device="cpu")
-    grounded = ground(question, store)
+    article = article_in(store, row["article_id"])
+    grounded = ground(GroundingRequest(row["video_id"], article, checkpoint=row["model_id"], device="cpu"), store)
     view = show_video(view_of(grounded, store), grounded.video_input.video_file)
     place = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
     return place, view

@@ -106,10 +106,10 @@ class VideoView:
 
 def view_of(grounded: Grounded, store: Store | None) -> VideoView:
     """What a model says of a video, beside what the store knows of it."""
-    video_input, article, found = grounded.video_input, grounded.article, grounded.found
+    video_input, article, result = grounded.video_input, grounded.article, grounded.result
     view = VideoView(
-        video_input.name, article.title, article.article_id, grounded.model.name, found.num_seconds, found.steps,
-        video_input.narrations, maps_of(found.matrices),
+        video_input.name, article.title, article.article_id, grounded.model.name, result.num_seconds, result.steps,
+        video_input.narrations, maps_of(result.matrices),
     )  # fmt: skip
     if store is None or video_input.video_id is None:
         return view

@@ -24,7 +24,7 @@ class NoCandidates(ValueError):
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateArticles:
     """Articles with steps, in the order of their ids: of equal titles the first one is voted for."""
 
     source: str
@@ -52,7 +52,7 @@ class Candidates:
         return np.stack([found[title] for title in self.titles])
 
 
-def candidates_of(store: Store, source: str | None) -> Candidates:
+def candidates_of(store: Store, source: str | None) -> CandidateArticles:
     """The articles of a source that have steps; of wikiHow if none is named. A NoCandidates if there are none."""
     source = DEFAULT_SOURCE if source is None else source
     with Catalogue(store) as catalogue:
@@ -64,4 +64,4 @@ def candidates_of(store: Store, source: str | None) -> Candidates:
             f"the store has no articles of {source} with steps: import them, or name a source that has some with "
             f"--articles (here: {known})"
         )
-    return Candidates(source, [row["article_id"] for row in rows], [row["title"] for row in rows])
+    return CandidateArticles(source, [row["article_id"] for row in rows], [row["title"] for row in rows])

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from tasks.pairing.candidates import Candidates, candidates_of
+from tasks.pairing.candidates import CandidateArticles, candidates_of
 from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.device import best_device
@@ -119,7 +119,7 @@ def _narrations(store: Store, video_id: str) -> list[str]:
     return texts
 
 
-def _title_vectors(store: Store, encoder: str, candidates: Candidates, embed: Embed) -> npt.NDArray[np.float16]:
+def _title_vectors(store: Store, encoder: str, candidates: CandidateArticles, embed: Embed) -> npt.NDArray[np.float16]:
     """Those that the store has, and the others made now."""
     with Catalogue(store) as catalogue:
         known = catalogue.query(f"""SELECT DISTINCT text FROM sentence_embeddings SEMI JOIN ({candidates.titles_sql})

@@ -7,7 +7,7 @@ from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
 from storage.views import TITLE_KEY
-from tasks.pairing.candidates import OFFERED, Candidates
+from tasks.pairing.candidates import OFFERED, CandidateArticles
 from tasks.pipeline.text_embedding import MEMORY_LIMIT
 
 SELECTIONS = ("metadata", "top1", "random_top5")
@@ -15,7 +15,7 @@ TOP = 5
 
 
 def write_pairs(
-    store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: Candidates
+    store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: CandidateArticles
 ) -> dict[str, int]:
     """Each selection is one shard, written last: it is there when all that it stands on is. Returns their sizes.
 

@@ -15,7 +15,7 @@ from storage.catalogue import Catalogue, quoted
 from storage.snapshot import Shard, Snapshot
 from storage.vectors import Floats, decode
 from storage.views import narrations_of_shard
-from tasks.pairing.candidates import Candidates
+from tasks.pairing.candidates import CandidateArticles
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import MEMORY_LIMIT
@@ -27,7 +27,7 @@ SAMPLE = 20_000
 LOG = logging.getLogger("vina.pairing")
 
 
-def vote(store: Store, run_id: str, encoder: str, candidates: Candidates, settings: PairingSettings) -> str:
+def vote(store: Store, run_id: str, encoder: str, candidates: CandidateArticles, settings: PairingSettings) -> str:
     """Every embedded text's most similar title, in `text_votes`; returns the version of the rules they voted by."""
     table, partition = store.table("text_votes"), {"encoder": encoder}
     embedded = store.table("sentence_embeddings").snapshot().where(**partition)
@@ -53,7 +53,7 @@ def vote(store: Store, run_id: str, encoder: str, candidates: Candidates, settin
     return version
 
 
-def _index(store: Store, embedded: Snapshot, candidates: Candidates, settings: PairingSettings) -> TitleIndex:
+def _index(store: Store, embedded: Snapshot, candidates: CandidateArticles, settings: PairingSettings) -> TitleIndex:
     titles, device = candidates.vectors(embedded), settings.device or best_device()
     if not settings.correct_hubs:
         return TitleIndex(titles, device)

@@ -43,7 +43,7 @@ def add_commands(add: Add) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from tasks.grounding.files import write_whole  # which loads torch
+    from tasks.grounding.files import write_text  # which loads torch
     from tasks.pages.report_page import newest_run, report_page
     from tasks.pipeline.run_record import job_of_run
 
@@ -55,7 +55,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.output is None:
         print(store.objects.put(f"reports/{run_id}.html", page.encode()))
     else:
-        write_whole(options.output, page)
+        write_text(options.output, page)
         print(options.output)
     return 0
 

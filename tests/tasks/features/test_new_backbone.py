@@ -13,7 +13,7 @@ from storage import Store
 from storage.feature_reader import FeatureReader
 from storage.vectors import decode
 from tasks.evaluation.text_methods import zero_shot
-from tasks.features.backbones import BACKBONES, Backbone, Layer, TextTower
+from tasks.features.backbones import BACKBONES, Backbone, Layer, TextTowerLoader
 from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint
 from tasks.features.settings import FeatureSettings
@@ -53,7 +53,7 @@ MEAN_COLOUR = Backbone(
     value_range="[0, 1]",
     frames=Frames(fps=4, size_px=32),
     load=load_colours,
-    text_tower=TextTower(load_colour_words),
+    text_tower=TextTowerLoader(load_colour_words),
 )
 
 
