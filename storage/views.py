@@ -72,7 +72,7 @@ VIEWS = (
                                unnest([presence, peak]) AS score FROM presences),
              binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
         SELECT model_id, method, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
-               round(avg(greatest(0, least(1, score))), 4) AS said, round(avg(is_shown::INT), 4) AS shown
+               round(avg(greatest(0, least(1, score))), 4) AS mean_score, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
     View("video_recall", "how many of a video's annotated steps each model points at (HT-Step R@1), by video", """
         WITH judged AS (SELECT p.model_id, p.method, p.video_id, p.article_id, a.split, p.label,

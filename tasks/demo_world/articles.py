@@ -1,4 +1,4 @@
-"""The articles of the demo world: tasks that share actions, objects and whole steps, in wikiHow's voice."""
+"""The articles of the demo world: tasks that share actions, objects and whole steps, in the style of wikiHow."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class DemoArticle:
 
 
 def write_articles(knobs: Knobs, seed: int) -> tuple[DemoArticle, ...]:
-    """All articles. Titles are distinct; the title's two objects occur in the steps."""
+    """Return all articles. Titles are distinct; the two objects of a title occur in its steps."""
     rng = np.random.default_rng([seed, 1])
     titles: set[str] = set()
     articles: list[DemoArticle] = []
@@ -51,19 +51,19 @@ def write_articles(knobs: Knobs, seed: int) -> tuple[DemoArticle, ...]:
 
 
 def objects_of(theme: Theme, knobs: Knobs) -> tuple[Object, ...]:
-    """The theme's objects that are in use."""
+    """Return the objects of a theme that are in use."""
     rank = THEMES.index(theme)
     return theme.objects[: len(range(rank, knobs.num_objects, len(THEMES)))]
 
 
 def actions_of(theme: Theme, knobs: Knobs) -> tuple[str, ...]:
-    """The theme's actions that are in use."""
+    """Return the actions of a theme that are in use."""
     in_use = list(ACTIONS)[: knobs.num_actions]
     return tuple(action for action in theme.actions if action in in_use)
 
 
 def step_of(action: str, thing: str) -> DemoStep:
-    """The step of an action on an object: the same words in every article."""
+    """Return the step of an action on an object: the same words in every article."""
     story = ACTIONS[action]
     return DemoStep(action, thing, story.written.format(f"the {thing}") + ".", story.advice)
 
@@ -76,7 +76,7 @@ def _title(
         title = str(rng.choice(theme.titles)).format(*(main.title() for main in mains))
         if title not in taken:
             return title, mains
-    raise ValueError(f"no more titles can be made of {len(objects)} objects: lower num_tasks or raise num_objects")
+    raise ValueError(f"{len(objects)} objects give no more titles: lower num_tasks or raise num_objects")
 
 
 def _steps(rng: np.random.Generator, theme: Theme, knobs: Knobs, mains: list[str]) -> tuple[DemoStep, ...]:

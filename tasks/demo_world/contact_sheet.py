@@ -80,9 +80,9 @@ def _lay_out(video: Video, frames: Iterable[Image.Image], y: int) -> tuple[list[
     items = [_Item(_PAGE, y, text=_title_of(video), size=_TITLE)]
     y += _TITLE + 12
     row_height = HEIGHT + 2 * BORDER + (1 + _CAPTION_LINES) * (_CAPTION + 4) + _GAP
-    for place, (scene, frame) in enumerate(zip(video.scenes, frames, strict=True)):
-        left = _PAGE + place % _COLUMNS * (_CELL + _GAP)
-        top = y + place // _COLUMNS * row_height
+    for number, (scene, frame) in enumerate(zip(video.scenes, frames, strict=True)):
+        left = _PAGE + number % _COLUMNS * (_CELL + _GAP)
+        top = y + number // _COLUMNS * row_height
         items.append(_Item(left, top, frame, colour=OTHER_COLOUR if scene.step is None else STEP_COLOUR))
         below = top + HEIGHT + 2 * BORDER + 3
         items.append(_Item(left, below, text=f"{scene.start_s:.1f} - {scene.end_s:.1f} s", colour=_PALE_INK))

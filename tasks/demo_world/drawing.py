@@ -65,13 +65,13 @@ def _draw_patches(
     chosen = [patch for patch in patches if patch.layer == layer]
     if not chosen:
         return
-    video_file = Image.new("RGBA", canvas.size)
-    pen = ImageDraw.Draw(video_file)
+    patch_layer = Image.new("RGBA", canvas.size)
+    pen = ImageDraw.Draw(patch_layer)
     for patch in chosen:
         pen.polygon(view.pixels(patch.points), fill=patch.colour, outline=EDGE if layer == "front" else None, width=2)
     if within is not None:  # the object keeps its outline
-        video_file = Image.composite(video_file, Image.new("RGBA", canvas.size), shrunk(within, 3))
-    canvas.paste(video_file, mask=video_file)
+        patch_layer = Image.composite(patch_layer, Image.new("RGBA", canvas.size), shrunk(within, 3))
+    canvas.paste(patch_layer, mask=patch_layer)
 
 
 def _draw_tool(pen: ImageDraw.ImageDraw, view: Viewpoint, tool: Tool, skin: Colour) -> None:
@@ -105,8 +105,8 @@ def draw_presenter(canvas: Image.Image, view: Viewpoint, phase: float, skin: Col
     polygon(box(-0.32, 0.4, 0.32, 1.05), skin, head=False)
     polygon([(0.98 * x, 1.1 * y - 0.55) for x, y in wheel(30, 1)], (70, 46, 30))
     polygon([(0.82 * x, y - 0.35) for x, y in wheel(30, 1)], skin)
-    open_concept_space = 0.02 if 0.45 < phase < 0.55 else 0.13
+    eye_height = 0.02 if 0.45 < phase < 0.55 else 0.13
     for side in (-0.34, 0.34):
-        polygon([(side + 0.1 * x, -0.5 + open_concept_space * y) for x, y in wheel(12, 1)], (30, 30, 40))
+        polygon([(side + 0.1 * x, -0.5 + eye_height * y) for x, y in wheel(12, 1)], (30, 30, 40))
     gape = 0.05 + 0.2 * abs(sin(6 * pi * phase)) * (0.6 + 0.4 * sin(2 * pi * phase))
     polygon([(0.3 * x, 0.15 + gape * y) for x, y in wheel(20, 1)], (120, 20, 30))

@@ -79,17 +79,17 @@ def draw_frames(world: World, video: Video) -> Iterator[Frame]:
 
 
 def look_of(world: World, video: Video) -> Look:
-    """The video's look. Limits keep the object in sight however strong the looks are."""
+    """The video's look. Limits keep the object in the picture, however strong the looks are."""
     rng = np.random.default_rng([world.seed, 5, video.number])
     strength = world.knobs.look_strength
 
-    def number(base: float, spread: float, limit: float) -> float:
-        return base + float(np.clip(strength * spread * rng.standard_normal(), -limit, limit))
+    def number(base: float, deviation: float, limit: float) -> float:
+        return base + float(np.clip(strength * deviation * rng.standard_normal(), -limit, limit))
 
     def colour(*base: int, low: int = 90, high: int = 225) -> Colour:
-        own = rng.integers(low, high, 3)
+        random_colour = rng.integers(low, high, 3)
         share = min(strength, 1.0)
-        return tuple(round((1 - share) * a + share * int(b)) for a, b in zip(base, own, strict=True))
+        return tuple(round((1 - share) * a + share * int(b)) for a, b in zip(base, random_colour, strict=True))
 
     bright = number(1, 0.16, 0.35)
     tone = rng.uniform(0, min(strength, 1.0))
@@ -147,8 +147,8 @@ def _draw_room(look: Look) -> Image.Image:
 def through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
     """A frame of the video, without grain: what the camera sees of a canvas at a time."""
     left, top = (
-        _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / period))
-        for far, period in zip(look.drift, look.drift_s, strict=True)
+        _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / cycle_s))
+        for far, cycle_s in zip(look.drift, look.drift_s, strict=True)
     )
     window = (left, top, left + _ZOOM * WIDTH, top + _ZOOM * HEIGHT)
     return canvas.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=window)

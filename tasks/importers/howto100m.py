@@ -19,7 +19,7 @@ EXPECTED = "HowTo100M_v1.csv, task_ids.csv, sentencified*.json"
 
 
 def import_howto100m(files: Files, session: ImportSession) -> None:
-    """Whatever there is of the three files."""
+    """Import whatever there is of the three kinds of files."""
     for path in files.named("task_ids*.csv"):
         with session.file(path):
             _read_tasks(path, session)

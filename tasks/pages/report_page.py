@@ -1,4 +1,4 @@
-"""The report about a run: what ran, on what, how well, and what it looks like. One page, one file."""
+"""The report of a run: what ran, on what, how well, with example videos. One page, one file."""
 
 import platform
 import shlex
@@ -25,20 +25,20 @@ from tasks.training.model_files import models_in
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
-"""Videos up to this size are part of the report: there may be three."""
+"""Videos up to this size are part of the report, which shows three."""
 PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
     "SELECT video_id, peak_s, score, reason FROM pseudo_labels WHERE NOT kept ORDER BY score DESC LIMIT 5",
     "SELECT protocol, metric, method, ours, paper FROM metrics_beside_paper WHERE ours IS NOT NULL",
 )
-"""SQL to begin with."""
+"""Examples of SQL."""
 Rows = list[dict[str, Any]]
 ShowVideo = Callable[[VideoView, str | None], VideoView]
 
 
 def newest_run(store: Store) -> str:
-    """The newest run of the pipeline that is complete; a ValueError if there is none."""
+    """Return the newest complete run of the pipeline; a ValueError if there is none."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
             SELECT run_id FROM runs WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'report'])
@@ -49,12 +49,14 @@ def newest_run(store: Store) -> str:
 
 
 def commands(store: Store) -> list[str]:
-    """What to ask next: three questions in SQL; a video, if there is one; everything."""
-    listed, own = store.table("videos").snapshot(), shlex.quote(store.uri)
+    """Return commands to try next: SQL, one video, the explorer."""
+    listed, address = store.table("videos").snapshot(), shlex.quote(store.uri)
     rows = listed.read(["video_id"], where=pc.field("uri").is_valid()).to_pylist() if listed.shards else []
-    asked = [f'vina sql "{sql}" --store {own}' for sql in QUESTIONS]
-    video_files = [f"vina ground {shlex.quote(row['video_id'])} --output video.html --store {own}" for row in rows[:1]]
-    return [*asked, *video_files, f"vina explore --store {own}"]
+    queries = [f'vina sql "{sql}" --store {address}' for sql in QUESTIONS]
+    video_files = [
+        f"vina ground {shlex.quote(row['video_id'])} --output video.html --store {address}" for row in rows[:1]
+    ]
+    return [*queries, *video_files, f"vina explore --store {address}"]
 
 
 def _small_video(view: VideoView, uri: str | None) -> VideoView:
@@ -62,32 +64,32 @@ def _small_video(view: VideoView, uri: str | None) -> VideoView:
 
 
 def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **context: Any) -> str:
-    """The whole page; `show_video` puts the files of its example videos into it."""
+    """Return the page as HTML; `show_video` adds the files of its example videos."""
     trainings = trainings_of(store, job.training, job.run_id)
     student = own_student(store, job.training, job.run_id)
     with Catalogue(store) as catalogue:
-        found = _Answers(catalogue, list(trainings), student)
-        examples, made = found.examples(), {row["model_id"] for row in models_in(store)}
+        answers = _Answers(catalogue, list(trainings), student)
+        examples, made = answers.examples(), {row["model_id"] for row in models_in(store)}
         return render(
             "report.html",
-            run=found.run(job.run_id),
+            run=answers.run(job.run_id),
             run_id=job.run_id,
             store=job.store,
-            stages=grid_of(found.stages()),
+            stages=grid_of(answers.stages()),
             tables=grid_of(_sizes(store)),
-            corpus=grid_of(found.rows("FROM corpus")),
-            missing=grid_of(found.rows("SELECT what, count(*) AS items FROM missing GROUP BY ALL ORDER BY ALL")),
+            corpus=grid_of(answers.rows("FROM corpus")),
+            missing=grid_of(answers.rows("SELECT what, count(*) AS items FROM missing GROUP BY ALL ORDER BY ALL")),
             contact_sheet=_contact_sheet(store),
-            rejects=grid_of(found.rows("FROM rejects_by_reason")),
-            **_plotted("pairing", found.pairing(), plots.pairing_accuracy),
-            agreement=grid_of(found.rows("FROM pairing_agreement")),
-            **_plotted("losses", found.losses(), plots.losses),
-            speed=grid_of(found.speed()),
-            **_plotted("labels", found.labels(), plots.labels_by_round),
-            **_plotted("reliability", found.reliability(), plots.reliability),
-            presence=grid_of(found.presence()),
-            results=_results(read_results(store, job.run_id if found.is_known(job.run_id) else None)),
-            ablations=[(name, grid_of(rows)) for name, rows in found.ablations().items()],
+            rejects=grid_of(answers.rows("FROM rejects_by_reason")),
+            **_plotted("pairing", answers.pairing(), plots.pairing_accuracy),
+            agreement=grid_of(answers.rows("FROM pairing_agreement")),
+            **_plotted("losses", answers.losses(), plots.losses),
+            speed=grid_of(answers.speed()),
+            **_plotted("labels", answers.labels(), plots.labels_by_round),
+            **_plotted("reliability", answers.reliability(), plots.reliability),
+            presence=grid_of(answers.presence()),
+            results=_results(read_results(store, job.run_id if answers.is_known(job.run_id) else None)),
+            ablations=[(name, grid_of(rows)) for name, rows in answers.ablations().items()],
             videos=[_example(store, row, show_video) for row in examples if row["model_id"] in made],
             settings=grid_of([{"setting": name, "value": str(value)} for name, value in _settings(job).items()]),
             versions=grid_of(_versions()),
@@ -98,7 +100,7 @@ def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **
 
 @dataclass(frozen=True)
 class _Answers:
-    """The store's answers to what a report asks."""
+    """The queries of a report."""
 
     catalogue: Catalogue
     trainings: Sequence[str]
@@ -147,7 +149,7 @@ class _Answers:
 
     def reliability(self) -> Rows:
         return self.rows(f"""
-            SELECT judge, low, said, shown, steps FROM presence_reliability
+            SELECT judge, low, mean_score, shown, steps FROM presence_reliability
             WHERE model_id = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
             ORDER BY judge, low""")
 
@@ -162,13 +164,13 @@ class _Answers:
         rows = self.rows("""
             SELECT ablation, settings, row, variant, measure, seeds, mean, spread, paper FROM ablation_means
             ORDER BY ablation, settings, measure, row""")
-        found: dict[str, Rows] = {}
+        tables: dict[str, Rows] = {}
         for row in rows:
-            found.setdefault(f"{row.pop('ablation')} ({row.pop('settings')})", []).append(row)
-        return found
+            tables.setdefault(f"{row.pop('ablation')} ({row.pop('settings')})", []).append(row)
+        return tables
 
     def examples(self) -> Rows:
-        """The best, the median and the worst video, by how many of its annotated steps the student finds."""
+        """Return the best, median and worst video, by the share of its annotated steps that the student finds."""
         rows = self.rows(f"""
             SELECT model_id, video_id, article_id, steps, found, recall_percent FROM video_recall
             WHERE model_id = {quoted(self.student)} AND method IN ('vina', 'vina with narrations')
@@ -180,7 +182,7 @@ class _Answers:
 
 
 _SPLIT = "SELECT coalesce(min(split) FILTER (split LIKE 'test%'), min(split) FILTER (split <> 'train')) FROM {}"
-"""The split that is shown: test videos, if they are annotated."""
+"""The split of the examples: test videos, if they are annotated."""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -188,27 +190,30 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
-    """A table, and its plot if there is anything to draw."""
+    """Return a table, and its plot if it has rows."""
     return {name: grid_of(rows), f"{name}_plot": draw(rows) if rows else ""}
 
 
-def _results(found: Results) -> dict[str, Any]:
-    """The main table: ours, and theirs below."""
+def _results(results: Results) -> dict[str, Any]:
+    """Return the main table: our numbers, and published ones below."""
     rows = []
-    for method in found.methods:
+    for method in results.methods:
         keys = [(protocol, metric, method) for protocol, metric in COLUMNS]
-        ours = [_mean(found.ours.get(key, [])) for key in keys]
-        paper, later = ([_mean([own[key]] if key in own else []) for key in keys] for own in (found.paper, found.later))
+        ours = [_mean(results.ours.get(key, [])) for key in keys]
+        paper, later = (
+            [_mean([published[key]] if key in published else []) for key in keys]
+            for published in (results.paper, results.later)
+        )
         rows += [
             (kind, title, cells)
             for kind, title, cells in (
                 ("ours", method, ours),
-                ("theirs", f"{method}, in the paper", paper),
-                ("theirs", f"{method}, published later", later),
+                ("published", f"{method}, in the paper", paper),
+                ("published", f"{method}, published later", later),
             )
             if any(cells)
         ]
-    return {"names": list(COLUMNS.values()), "rows": rows, "notes": found.notes}
+    return {"names": list(COLUMNS.values()), "rows": rows, "notes": results.notes}
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -219,8 +224,8 @@ def _example(store: Store, row: Mapping[str, Any], show_video: ShowVideo) -> tup
     article = article_in(store, row["article_id"])
     grounded = ground(GroundingRequest(row["video_id"], article, checkpoint=row["model_id"], device="cpu"), store)
     view = show_video(view_of(grounded, store), grounded.video_input.video_file)
-    place = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
-    return place, view
+    caption = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
+    return caption, view
 
 
 def _sizes(store: Store) -> Rows:
@@ -229,13 +234,14 @@ def _sizes(store: Store) -> Rows:
 
 
 def _settings(job: Job) -> dict[str, Any]:
-    groups = {name: own for name, own in asdict(job).items() if isinstance(own, dict)}
-    return {"corpus": job.corpus} | {f"{group}.{name}": own[name] for group, own in groups.items() for name in own}
+    groups = {name: group for name, group in asdict(job).items() if isinstance(group, dict)}
+    settings = {f"{name}.{setting}": value for name, group in groups.items() for setting, value in group.items()}
+    return {"corpus": job.corpus} | settings
 
 
 def _versions() -> Rows:
-    found = [{"of": name, "version": version(name)} for name in LIBRARIES]
-    return [{"of": "Python", "version": platform.python_version()}, *found]
+    libraries = [{"of": name, "version": version(name)} for name in LIBRARIES]
+    return [{"of": "Python", "version": platform.python_version()}, *libraries]
 
 
 def _contact_sheet(store: Store) -> str:

@@ -1,4 +1,4 @@
-"""Commands that show what was made: a report in a file, or all of it in a browser."""
+"""`vina report` and `vina explore`: a run as one HTML file, and the store in a browser."""
 
 import argparse
 from pathlib import Path
@@ -9,11 +9,11 @@ PORT = 8420
 
 
 def add_commands(add: Add) -> None:
-    """Declare them."""
+    """Declare the commands."""
     report = add(
         "report",
         _report,
-        "write the report about a run: one HTML file that needs nothing but a browser",
+        "write the report of a run: one HTML file that needs nothing but a browser",
         "vina report --output report.html",
     )
     report.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest that is complete)")
@@ -30,7 +30,7 @@ def add_commands(add: Add) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="who may look (default: this machine alone)",
+        help="address to listen on (default: this machine alone)",
     )
     explore.add_argument(
         "--videos",

@@ -115,7 +115,7 @@ def test_what_is_known_is_on_it(page: Page, grounded: Grounded) -> None:
     assert page.locator(".step.absent").count() == page.locator(".bar.absent:not(.key .bar)").count() == 1
     expect(page.locator(".step.absent").first).to_contain_text("not shown")
     assert page.locator(".step ~ .track .truth").count() > 0
-    assert page.locator(".said-list li").count() == len(grounded.video_input.narrations) > 0
+    assert page.locator(".narration-list li").count() == len(grounded.video_input.narrations) > 0
     assert page.title() == grounded.article.title
 
 
@@ -163,7 +163,7 @@ def test_text_is_shown_as_text(trained: Job, browser: Browser, tmp_path: Path) -
         assert page.title() == EVIL
         assert page.locator("h1").inner_text() == EVIL
         assert page.locator(".what").first.inner_text() == EVIL
-        assert page.locator(".said-list span").first.inner_text() == EVIL
+        assert page.locator(".narration-list span").first.inner_text() == EVIL
 
 
 def test_the_browser_takes_the_chapters(browser: Browser, grounded: Grounded, tmp_path: Path) -> None:
