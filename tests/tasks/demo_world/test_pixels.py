@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from storage import StoreError
 from tasks.demo_world import pixels
 from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.lexicon import ACTIONS, THEMES
@@ -163,7 +164,7 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
             yield frame
 
     monkeypatch.setattr(pixels, "draw_frames", break_off)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(StoreError, match="no space left"):
         render(world, video, path)
     assert len(seen) == 2, "the video goes to a file of another name first"
     assert [item.name for item in tmp_path.iterdir()] == ["video.mp4"]
