@@ -16,8 +16,8 @@ def spoken(tmp_path: Path) -> str:
     """A store with narrations and articles, and no votes yet."""
     store = Store(tmp_path / "it's spoken")
     add_articles(store, "wikihow", {"wikihow/1": "Boil an Egg", "wikihow/2": "Change a Tire"})
-    said = ["put the eggs in boiling water", "take the eggs out", "I had a flat tire today"]
-    add_narrations(store, "howto100m", {"aXp6zgcka8A": said, "other": ["hello"]})
+    narrations = ["put the eggs in boiling water", "take the eggs out", "I had a flat tire today"]
+    add_narrations(store, "howto100m", {"aXp6zgcka8A": narrations, "other": ["hello"]})
     add_videos(store, "howto100m", {"aXp6zgcka8A": "wikihow/1", "other": "wikihow/2"})
     return store.uri
 
@@ -57,8 +57,8 @@ def test_the_votes_of_all_are_told_and_drawn(
     FakeEncoder().install(monkeypatch)
     make_pairs(Store(spoken))
     assert main(["pair", "--store", spoken]) == 0
-    told = capsys.readouterr().out
-    assert "titles that draw most votes" in told and "top5 percent" in told
+    output = capsys.readouterr().out
+    assert "titles that draw most votes" in output and "top5 percent" in output
     for kind, header in ((".png", b"\x89PNG\r\n"), (".svg", b"<?xml")):
         path = tmp_path / f"a plot{kind}"
         assert main(["pair", "--plot", str(path), "--json", "--store", spoken]) == 0

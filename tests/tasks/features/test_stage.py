@@ -329,7 +329,7 @@ def test_a_joint_layer_of_other_weights_is_refused_by_its_name(store: Store, fak
     with pytest.raises(ValueError, match=r"features of s3d-milnce-joint have weights_sha256 random:0.*random:7"):
         make(store, seed=7, joint=True)
     assert features(store) == {}
-    forget_source(store, "features", "s3d-milnce")  # takes out what was made of them, too
+    forget_source(store, "features", "s3d-milnce")  # takes out what was projected from them, too
     make(store, seed=7, joint=True)
     assert len(features(store)) == 5
 

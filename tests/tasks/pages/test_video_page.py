@@ -150,11 +150,11 @@ def test_a_training_videos_labels_are_shown_by_round(trained: Job, browser: Brow
 def test_text_is_shown_as_text(trained: Job, browser: Browser, tmp_path: Path) -> None:
     store = Store(trained.store)
     (tmp_path / "article.json").write_text(json.dumps({"title": EVIL, "steps": [EVIL, "</script>"]}))
-    (tmp_path / "said.json").write_text(json.dumps([{"text": EVIL, "start": 0, "end": 1}]))
+    (tmp_path / "narrations.json").write_text(json.dumps([{"text": EVIL, "start": 0, "end": 1}]))
     request = GroundingRequest(
         next(iter(video_files(store))),
         article=read_article(tmp_path / "article.json"),
-        narrations=tmp_path / "said.json",
+        narrations=tmp_path / "narrations.json",
         device="cpu",
     )
     found = ground(request, store)
@@ -185,8 +185,8 @@ def test_the_browser_takes_the_chapters(browser: Browser, grounded: Grounded, tm
         )
     assert len(cues) == text.count(" --> ") > 0
     assert all(before[1] <= after[0] for before, after in pairwise(cues))
-    told = " / ".join(cue[2] for cue in cues)
-    assert all(step.text in told for step in grounded.result.steps if step.is_shown)
+    chapters = " / ".join(cue[2] for cue in cues)
+    assert all(step.text in chapters for step in grounded.result.steps if step.is_shown)
 
 
 def test_a_video_that_cannot_be_played_is_said_so(
