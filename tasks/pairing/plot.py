@@ -22,6 +22,8 @@ def draw_accuracy(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         raise ValueError("no video's metadata names a task with an article: there is nothing to draw")
     if path.suffix.lower() not in KINDS:
         raise ValueError(f"{path}: a picture's name ends in {', '.join(KINDS)}")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: No such file or directory: {path.parent}")
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     total = {row["encoder"]: row["videos_kept"] for row in rows if row["left_out_percent"] == 0}
     for encoder in sorted(total):

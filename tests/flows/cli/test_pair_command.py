@@ -26,7 +26,7 @@ def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.Ca
     answer = vina("pair", "aXp6zgcka8A", "--store", spoken)
     assert answer.returncode == 0, answer.stderr
     assert "all-MiniLM-L6-v2@" in answer.stdout and "put the eggs in boiling water" in answer.stdout
-    assert "takes its place" in answer.stderr
+    assert "The packaged all-MiniLM-L6-v2 is used" in answer.stderr
     assert main(["pair", "aXp6zgcka8A", "--json", "--store", spoken]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(row["title"], row["votes"]) for row in found["ranking"]] == [("Boil an Egg", 2), ("Change a Tire", 1)]
@@ -51,7 +51,7 @@ def test_wrong_questions_about_pairs(
     assert message in capsys.readouterr().err
 
 
-def test_the_votes_of_all_are_told_and_drawn(
+def test_all_votes_are_printed_and_drawn(
     spoken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     FakeEncoder().install(monkeypatch)

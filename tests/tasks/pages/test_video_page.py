@@ -217,14 +217,12 @@ def test_large_videos_are_looked_for_where_they_are(grounded: Grounded, s3_uri: 
     assert with_video_file(view, "/etc/passwd").no_video == "no browser plays passwd"
 
 
-def test_a_model_that_was_never_calibrated_does_not_say_that_steps_are_shown(
-    grounded: Grounded, browser: Browser, tmp_path: Path
-) -> None:
+def test_without_calibration_no_step_is_marked_as_shown(grounded: Grounded, browser: Browser, tmp_path: Path) -> None:
     steps = [replace(step, presence=None) for step in grounded.result.steps]
     unsure = replace(grounded, result=replace(grounded.result, steps=steps))
     (tmp_path / "page.html").write_text(video_page(unsure, None))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
-        expect(page.locator(".key")).to_have_text("the best place of a step; whether it is shown is not known")
+        expect(page.locator(".key")).to_have_text("the best time of a step; whether it is shown is not known")
         assert page.locator(".bar.shown").count() == 0 and "%" not in page.locator(".step").first.inner_text()
 
 

@@ -64,7 +64,7 @@ def test_offline_mode_takes_the_packaged_model_too(tmp_path: Path) -> None:
     code = "from tasks.pairing import encoders; assert encoders.find_encoder(None) == encoders.packaged_encoder()"
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
     answer = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
-    assert answer.returncode == 0 and "takes its place" in answer.stderr and "OfflineModeIsEnabled" in answer.stderr
+    assert answer.returncode == 0 and "is used" in answer.stderr and "OfflineModeIsEnabled" in answer.stderr
 
 
 def test_without_the_package_it_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
