@@ -1,15 +1,16 @@
-"""Fingerprints: one hash that changes when, and only when, a shard would have to be computed again."""
+"""Hashes: fingerprints of shards (which change when, and only when, a shard must be computed again), files, names."""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 
 def fingerprint_of(configuration: Mapping[str, Any], inputs: Mapping[str, str], code_version: str) -> str:
-    """Hash of what a shard is made of.
+    """Return the hash of all that a shard depends on.
 
     `inputs` maps a table's name to its content version (`Snapshot.content_version`). `code_version` is the stage's own
     number, raised by hand when its results change: a hash of all the source would redo a month of features for a typo.
@@ -19,7 +20,7 @@ def fingerprint_of(configuration: Mapping[str, Any], inputs: Mapping[str, str], 
 
 
 def content_hash(tables: Sequence[pa.Table]) -> str:
-    """Hash of rows that are what they are, whatever made them: what an importer brings."""
+    """Return the hash of the rows themselves, for shards that depend on nothing but a file: imported ones."""
     digest = hashlib.blake2b(digest_size=16)
     for rows in tables:
         sink = pa.BufferOutputStream()
@@ -27,3 +28,21 @@ def content_hash(tables: Sequence[pa.Table]) -> str:
             stream.write_table(rows)
         digest.update(sink.getvalue())
     return digest.hexdigest()
+
+
+def file_hash(path: str | Path) -> str:
+    """Return the sha256 of a file, in hexadecimal; an empty text if there is no such file."""
+    if not Path(path).is_file():
+        return ""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def files_hash(paths: Iterable[Path]) -> str:
+    """Return one hash of several files, in their order, whatever their names are."""
+    return hashlib.sha256(b"".join(bytes.fromhex(file_hash(path)) for path in paths)).hexdigest()
+
+
+def shard_name(ids: Iterable[str]) -> str:
+    """Return the name of a shard that holds these ids, in this order."""
+    return hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]

@@ -40,7 +40,7 @@ class Objects:
             with _s3_errors(uri):
                 self._location.client.put_object(Bucket=self._location.bucket, Key=self._key(key), Body=data)
         else:
-            with whole_file(Path(uri)) as partial:
+            with atomic_file(Path(uri)) as partial:
                 partial.write_bytes(data)
         return uri
 
@@ -53,7 +53,7 @@ class Objects:
             with _s3_errors(uri):
                 self._location.client.upload_file(str(path), self._location.bucket, self._key(key))
         else:
-            with whole_file(Path(uri)) as partial:
+            with atomic_file(Path(uri)) as partial:
                 shutil.copyfile(path, partial)
         return uri
 
@@ -76,7 +76,7 @@ class Objects:
             return fetch(uri, path, self._location.client)
         if not Path(uri).is_file():
             raise MissingFileError(f"object {uri} does not exist")
-        with whole_file(path) as partial:
+        with atomic_file(path) as partial:
             shutil.copyfile(uri, partial)
         return path
 
@@ -148,13 +148,13 @@ def fetch(uri: str, path: Path, client: Any = None) -> Path:
     """Copy any S3 object, of this store or not, to a local file, which appears complete or not at all."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     client = client or Location.parse(f"s3://{bucket}").client
-    with whole_file(path) as partial, _s3_errors(uri):
+    with atomic_file(path) as partial, _s3_errors(uri):
         client.download_file(bucket, key, str(partial))
     return path
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
+def atomic_file(target: Path) -> Iterator[Path]:
     """A unique path to write to, which takes the target's place at the end if nothing failed."""
     partial = target.with_name(f".{uuid.uuid4().hex}.partial")
     try:

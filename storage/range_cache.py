@@ -8,11 +8,11 @@ import hashlib
 import os
 import re
 import threading
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from storage.errors import StoreError
+from storage.objects import atomic_file
 
 _OWN_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.partial")
 
@@ -59,12 +59,10 @@ class RangeCache:
         return data
 
     def _keep(self, path: Path, data: bytes) -> None:
-        partial = self.folder / f".{uuid.uuid4().hex}.partial"
         try:
-            partial.write_bytes(data)
-            partial.replace(path)
-        except OSError:
-            partial.unlink(missing_ok=True)  # a full disk costs speed, not the run
+            with atomic_file(path) as partial:
+                partial.write_bytes(data)
+        except StoreError:  # a full disk costs speed, not the run
             return
         with self._lock:
             self._since_scan += len(data)

@@ -14,7 +14,21 @@ class View(NamedTuple):
 TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
 """Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
 
+
+def narrations_of_shard(source: str, shard: str) -> str:
+    """Return a query for those `video_narrations` that lie in one shard of `narrations`; both names quoted for SQL.
+
+    The same rule, for one source: it reads that shard and the sources before it, not all narrations.
+    """
+    return f"""SELECT * FROM narrations WHERE source = {source} AND _shard = {shard}
+        AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})"""
+
+
 VIEWS = (
+    View("video_narrations", "the narrations that count: those of the first source, by name, that narrates a video", """
+        SELECT n.* FROM narrations n
+        JOIN (SELECT video_id, min(source) AS source FROM narrations GROUP BY video_id) AS first
+          ON first.video_id = n.video_id AND first.source = n.source"""),
     View("label_keep_rate", "share of pseudo-labels kept, by model, round and article", """
         SELECT model_id, round, article_id, count(*) AS labels, count(*) FILTER (kept) AS kept,
                round(100.0 * count(*) FILTER (kept) / count(*), 2) AS kept_percent, round(avg(score), 4) AS mean_score
@@ -58,7 +72,7 @@ VIEWS = (
                                unnest([presence, peak]) AS score FROM presences),
              binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
         SELECT model_id, method, pathway, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
-               round(avg(greatest(0, least(1, score))), 4) AS said, round(avg(is_shown::INT), 4) AS shown
+               round(avg(greatest(0, least(1, score))), 4) AS mean_score, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
     View("video_recall", "how many of a video's annotated steps each model points at (HT-Step R@1), by video", """
         WITH judged AS (SELECT p.model_id, p.method, p.pathway, p.video_id, p.article_id, a.split, p.label,

@@ -33,11 +33,11 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
 }
-"""Beside what each page forbids itself."""
+"""In addition to the policy of each page."""
 
 
 def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ()) -> FastAPI:
-    """The web app; `names` are the hosts it answers to, `video_folders` more folders whose videos it serves."""
+    """Return the web app; `names` are the hosts it answers to, `video_folders` more folders whose videos it serves."""
     app = FastAPI(title="VINA", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
     video_files = _VideoFiles(store, video_folders)
@@ -68,8 +68,8 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
         return explorer_pages.videos(store, run, search, page)
 
     @app.get("/video", response_class=HTMLResponse)
-    def video(id: str, run: str | None = None, task: str = "", matrix: str = "", by: str = "") -> str:
-        return explorer_pages.video(store, id, run, task, matrix, by)
+    def video(id: str, run: str | None = None, article: str = "", matrix: str = "", by: str = "") -> str:
+        return explorer_pages.video(store, id, run, article, matrix, by)
 
     @app.get("/video-file")
     def video_file(id: str) -> Response:
@@ -93,7 +93,7 @@ class _VideoFiles:
         self._copies: dict[str, Path] = {}
 
     def path(self, video_id: str) -> Path:
-        """The file that the table `videos` names; a ValueError if there is none, or if it is not to be served."""
+        """Return the file that the table `videos` names; a ValueError if there is none, or if it must not be served."""
         uri = explorer_pages.video_uri_of(self._store, video_id)
         if uri is None or Path(uri).suffix.lower() not in KINDS:
             raise ValueError(f"video {video_id!r} has no video that a browser plays")
@@ -104,15 +104,15 @@ class _VideoFiles:
             )
         with self._lock:
             if uri not in self._copies:
-                own = Path(self._folder.name) / str(len(self._copies))
-                own.mkdir(exist_ok=True)  # one whose video could not be fetched has left it
-                self._copies[uri] = local_video(uri, own)
+                folder = Path(self._folder.name) / str(len(self._copies))
+                folder.mkdir(exist_ok=True)  # left by a video that could not be fetched
+                self._copies[uri] = local_video(uri, folder)
         if not self._copies[uri].is_file():
             raise ValueError(f"the file of video {video_id!r} is not there: {uri}")
         return self._copies[uri]
 
     def _is_served(self, uri: str) -> bool:
-        """Whether a file, its links resolved, is in the store, in an imported folder, or in one that was named."""
+        """Return whether a file, its links resolved, is in the store, an imported folder, or a named folder."""
         if uri.startswith("s3://"):
             return self._store.location.is_s3 and uri.startswith(f"{self._store.uri}/")
         folders = [*self._video_folders, *_imported_folders(self._store)]
@@ -123,7 +123,7 @@ class _VideoFiles:
 
 
 def _imported_folders(store: Store) -> list[Path]:
-    """The folders that runs say they imported."""
+    """Return the folders that runs imported."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
             SELECT DISTINCT unnest([configuration ->> '$.path', configuration ->> '$.settings.import.corpus']) AS path
@@ -133,9 +133,9 @@ def _imported_folders(store: Store) -> list[Path]:
 
 
 def serve(store: Store, host: str, port: int, video_folders: Sequence[Path] = ()) -> int:
-    """Answer until Ctrl-C."""
+    """Serve until Ctrl-C."""
     if not is_local(host):
-        LOG.warning("%s: everybody who reaches this address can read the store at %s", host, store.uri)
+        LOG.warning("%s: everyone who reaches this address can read the store at %s", host, store.uri)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -143,7 +143,7 @@ def serve(store: Store, host: str, port: int, video_folders: Sequence[Path] = ()
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise ValueError(f"{host}, port {port} cannot be listened on: {why} (--port N)") from error
-    with Catalogue(store):  # what is wrong with the store is said now, not in the browser
+    with Catalogue(store):  # a broken store is reported now, not in the browser
         pass
     names = [*LOCAL, *([] if is_local(host) else [host] if host not in ("0.0.0.0", "::") else ["*"])]
     print(f"look at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)", flush=True)
@@ -152,7 +152,7 @@ def serve(store: Store, host: str, port: int, video_folders: Sequence[Path] = ()
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is of this machine alone."""
+    """Return whether an address is local to this machine."""
     if host == "localhost":
         return True
     try:

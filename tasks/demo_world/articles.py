@@ -1,4 +1,4 @@
-"""The articles of the demo world: tasks that share actions, objects and whole steps, in wikiHow's voice."""
+"""The articles of the demo world: tasks that share actions, objects and whole steps, in the style of wikiHow."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ MOST_STEPS = 14
 
 
 @dataclass(frozen=True)
-class Step:
+class DemoStep:
     """One step: an action on an object. `short` is what a CrossTask annotator would call it."""
 
     action: str
@@ -26,46 +26,46 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Article:
+class DemoArticle:
     """A task and its article."""
 
     task_id: str
     title: str
     theme: str
     category: str
-    steps: tuple[Step, ...]
+    steps: tuple[DemoStep, ...]
 
 
-def write_articles(knobs: Knobs, seed: int) -> tuple[Article, ...]:
-    """All articles. Titles are distinct; the title's two objects occur in the steps."""
+def write_articles(knobs: Knobs, seed: int) -> tuple[DemoArticle, ...]:
+    """Return all articles. Titles are distinct; the two objects of a title occur in its steps."""
     rng = np.random.default_rng([seed, 1])
     titles: set[str] = set()
-    articles: list[Article] = []
+    articles: list[DemoArticle] = []
     for number in range(knobs.num_tasks):
         theme = THEMES[number % len(THEMES)]
         title, mains = _title(rng, theme, objects_of(theme, knobs), titles)
         titles.add(title)
         steps = _steps(rng, theme, knobs, mains)
-        articles.append(Article(str(1000 + 7 * number), title, theme.name, theme.category, steps))
+        articles.append(DemoArticle(str(1000 + 7 * number), title, theme.name, theme.category, steps))
     return tuple(articles)
 
 
 def objects_of(theme: Theme, knobs: Knobs) -> tuple[Object, ...]:
-    """The theme's objects that are in use."""
+    """Return the objects of a theme that are in use."""
     rank = THEMES.index(theme)
     return theme.objects[: len(range(rank, knobs.num_objects, len(THEMES)))]
 
 
 def actions_of(theme: Theme, knobs: Knobs) -> tuple[str, ...]:
-    """The theme's actions that are in use."""
+    """Return the actions of a theme that are in use."""
     in_use = list(ACTIONS)[: knobs.num_actions]
     return tuple(action for action in theme.actions if action in in_use)
 
 
-def step_of(action: str, thing: str) -> Step:
-    """The step of an action on an object: the same words in every article."""
+def step_of(action: str, thing: str) -> DemoStep:
+    """Return the step of an action on an object: the same words in every article."""
     story = ACTIONS[action]
-    return Step(action, thing, story.written.format(f"the {thing}") + ".", story.advice)
+    return DemoStep(action, thing, story.written.format(f"the {thing}") + ".", story.advice)
 
 
 def _title(
@@ -76,10 +76,10 @@ def _title(
         title = str(rng.choice(theme.titles)).format(*(main.title() for main in mains))
         if title not in taken:
             return title, mains
-    raise ValueError(f"no more titles can be made of {len(objects)} objects: lower num_tasks or raise num_objects")
+    raise ValueError(f"{len(objects)} objects give no more titles: lower num_tasks or raise num_objects")
 
 
-def _steps(rng: np.random.Generator, theme: Theme, knobs: Knobs, mains: list[str]) -> tuple[Step, ...]:
+def _steps(rng: np.random.Generator, theme: Theme, knobs: Knobs, mains: list[str]) -> tuple[DemoStep, ...]:
     """Distinct steps: half of them on the title's objects."""
     actions = actions_of(theme, knobs)
     things = [thing.written for thing in objects_of(theme, knobs)]

@@ -10,7 +10,8 @@ from pathlib import Path
 import av
 from PIL import Image, ImageDraw, ImageFont
 
-from tasks.demo_world.articles import Step
+from storage.objects import atomic_file
+from tasks.demo_world.articles import DemoStep
 from tasks.demo_world.pixels import HEIGHT, WIDTH
 from tasks.demo_world.script import PRESENTER, Scene, Video
 
@@ -54,13 +55,8 @@ def draw_contact_sheet(videos: Sequence[tuple[Video, Path]], path: Path) -> None
         else:
             pen.rectangle((item.x, item.y, item.x + _CELL - 1, item.y + HEIGHT + 2 * BORDER - 1), fill=item.colour)
             sheet.paste(item.picture, (item.x + BORDER, item.y + BORDER))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with atomic_file(path) as partial:
         sheet.save(partial, format="PNG")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _middle_frames(video: Video, video_file: Path) -> list[Image.Image]:
@@ -84,9 +80,9 @@ def _lay_out(video: Video, frames: Iterable[Image.Image], y: int) -> tuple[list[
     items = [_Item(_PAGE, y, text=_title_of(video), size=_TITLE)]
     y += _TITLE + 12
     row_height = HEIGHT + 2 * BORDER + (1 + _CAPTION_LINES) * (_CAPTION + 4) + _GAP
-    for place, (scene, frame) in enumerate(zip(video.scenes, frames, strict=True)):
-        left = _PAGE + place % _COLUMNS * (_CELL + _GAP)
-        top = y + place // _COLUMNS * row_height
+    for number, (scene, frame) in enumerate(zip(video.scenes, frames, strict=True)):
+        left = _PAGE + number % _COLUMNS * (_CELL + _GAP)
+        top = y + number // _COLUMNS * row_height
         items.append(_Item(left, top, frame, colour=OTHER_COLOUR if scene.step is None else STEP_COLOUR))
         below = top + HEIGHT + 2 * BORDER + 3
         items.append(_Item(left, below, text=f"{scene.start_s:.1f} - {scene.end_s:.1f} s", colour=_PALE_INK))
@@ -111,7 +107,7 @@ def _caption(video: Video, scene: Scene) -> str:
     return "presenter" if scene.action == PRESENTER else "other scene"
 
 
-def _named(row: int, step: Step) -> str:
+def _named(row: int, step: DemoStep) -> str:
     return f"step {row + 1}: {step.headline}"
 
 

@@ -15,7 +15,7 @@ from tasks.demo_world.sprites import SIDE, Colour, Point, box, shrunk, wheel
 from tasks.demo_world.tools import EDGE, TOOLS
 
 
-class View(NamedTuple):
+class Viewpoint(NamedTuple):
     """Where the object rests on the canvas and how many pixels half an object is."""
 
     x: float
@@ -27,7 +27,7 @@ class View(NamedTuple):
         return [(self.x + self.unit * x, self.y + self.unit * y) for x, y in points]
 
 
-def draw_action(canvas: Image.Image, view: View, picture: Image.Image, pose: Pose, skin: Colour) -> None:
+def draw_action(canvas: Image.Image, view: Viewpoint, picture: Image.Image, pose: Pose, skin: Colour) -> None:
     """Draw an object (its sprite) in a pose, with the tools that work on it."""
     thing = Image.new("RGBA", canvas.size)
     for part in pose.parts:
@@ -41,7 +41,7 @@ def draw_action(canvas: Image.Image, view: View, picture: Image.Image, pose: Pos
         _draw_tool(ImageDraw.Draw(canvas), view, tool, skin)
 
 
-def _placed(picture: Image.Image, part: Part, view: View, size: tuple[int, int]) -> Image.Image:
+def _placed(picture: Image.Image, part: Part, view: Viewpoint, size: tuple[int, int]) -> Image.Image:
     """A transparent canvas with one part of the object on it."""
     half = SIDE // 2
     left, top, right, bottom = (round(half * (1 + side)) for side in part.window)
@@ -60,21 +60,21 @@ def _placed(picture: Image.Image, part: Part, view: View, size: tuple[int, int])
 
 
 def _draw_patches(
-    canvas: Image.Image, view: View, patches: Iterable[Patch], layer: str, within: Image.Image | None = None
+    canvas: Image.Image, view: Viewpoint, patches: Iterable[Patch], layer: str, within: Image.Image | None = None
 ) -> None:
     chosen = [patch for patch in patches if patch.layer == layer]
     if not chosen:
         return
-    video_file = Image.new("RGBA", canvas.size)
-    pen = ImageDraw.Draw(video_file)
+    patch_layer = Image.new("RGBA", canvas.size)
+    pen = ImageDraw.Draw(patch_layer)
     for patch in chosen:
         pen.polygon(view.pixels(patch.points), fill=patch.colour, outline=EDGE if layer == "front" else None, width=2)
     if within is not None:  # the object keeps its outline
-        video_file = Image.composite(video_file, Image.new("RGBA", canvas.size), shrunk(within, 3))
-    canvas.paste(video_file, mask=video_file)
+        patch_layer = Image.composite(patch_layer, Image.new("RGBA", canvas.size), shrunk(within, 3))
+    canvas.paste(patch_layer, mask=patch_layer)
 
 
-def _draw_tool(pen: ImageDraw.ImageDraw, view: View, tool: Tool, skin: Colour) -> None:
+def _draw_tool(pen: ImageDraw.ImageDraw, view: Viewpoint, tool: Tool, skin: Colour) -> None:
     shape, turn = TOOLS[tool.kind], radians(tool.angle)
 
     def turned(points: list[Point]) -> list[Point]:
@@ -92,7 +92,7 @@ def _draw_tool(pen: ImageDraw.ImageDraw, view: View, tool: Tool, skin: Colour) -
         pen.polygon(turned([(x + flat * a, y + 0.34 * b) for a, b in wheel(18, 1)]), fill=skin, outline=EDGE, width=4)
 
 
-def draw_presenter(canvas: Image.Image, view: View, phase: float, skin: Colour, shirt: Colour) -> None:
+def draw_presenter(canvas: Image.Image, view: Viewpoint, phase: float, skin: Colour, shirt: Colour) -> None:
     """Draw head and shoulders: the mouth moves all the time, the head nods a little, the eyes blink once a loop."""
     pen = ImageDraw.Draw(canvas)
     sway, nod = 0.07 * sin(2 * pi * phase), 0.04 * sin(4 * pi * phase)
@@ -105,8 +105,8 @@ def draw_presenter(canvas: Image.Image, view: View, phase: float, skin: Colour, 
     polygon(box(-0.32, 0.4, 0.32, 1.05), skin, head=False)
     polygon([(0.98 * x, 1.1 * y - 0.55) for x, y in wheel(30, 1)], (70, 46, 30))
     polygon([(0.82 * x, y - 0.35) for x, y in wheel(30, 1)], skin)
-    open_concept_space = 0.02 if 0.45 < phase < 0.55 else 0.13
+    eye_height = 0.02 if 0.45 < phase < 0.55 else 0.13
     for side in (-0.34, 0.34):
-        polygon([(side + 0.1 * x, -0.5 + open_concept_space * y) for x, y in wheel(12, 1)], (30, 30, 40))
+        polygon([(side + 0.1 * x, -0.5 + eye_height * y) for x, y in wheel(12, 1)], (30, 30, 40))
     gape = 0.05 + 0.2 * abs(sin(6 * pi * phase)) * (0.6 + 0.4 * sin(2 * pi * phase))
     polygon([(0.3 * x, 0.15 + gape * y) for x, y in wheel(20, 1)], (120, 20, 30))

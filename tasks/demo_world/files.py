@@ -1,7 +1,7 @@
-"""The demo world in the real data sets' own file formats, one folder a source, ready for the importers.
+"""The demo world in the file formats of the real data sets, one folder a source, ready for the importers.
 
 Videos that are drawn have an SRT file beside them; all others are in the JSON file of narrations. Validation and test
-videos are annotated in CrossTask's, HT-Step's and HTM-Align's ways; HT-Step's way has the truth of training videos too.
+videos are annotated as in CrossTask, HT-Step and HTM-Align; HT-Step's files have the truth of training videos too.
 The folder appears under its name when it is complete.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.demo_world.articles import Article
+from tasks.demo_world.articles import DemoArticle
 from tasks.demo_world.contact_sheet import draw_contact_sheet
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.pixels import render
@@ -26,7 +26,7 @@ PRIMARY_TASKS = 18
 
 
 def write_world(world: World, folder: Path, on_progress: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Write everything; returns lines that say what there is. The folder must be new or empty."""
+    """Write everything; returns lines that list it. The folder must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or remove that one")
     partial = folder.with_name(f".{folder.name}.partial")
@@ -69,8 +69,8 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
             if video.number % 100 == 0:
                 on_progress(f"writing video {video.number:,} of {world.knobs.num_videos:,}")
             article = video.article
-            place = (article.category, article.theme.title(), video.number % 200 + 1, article.task_id)
-            csv.writer(metadata).writerow([video.video_id, *place])
+            columns = (article.category, article.theme.title(), video.number % 200 + 1, article.task_id)
+            csv.writer(metadata).writerow([video.video_id, *columns])
             np.save(features / f"{video.video_id}.mp4.npy", concept_space.watch(video))
             htstep.add(video.video_id, _htstep_entry(video, world))
             if video.number in drawn:
@@ -85,8 +85,8 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
     return video_files
 
 
-def _write_benchmarks(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
-    """The held-out videos in HTM-Align's, CrossTask's and YouwikiHow's ways."""
+def _write_benchmarks(articles: Sequence[DemoArticle], videos: Sequence[Video], folder: Path) -> None:
+    """Write the annotations of held-out videos for HTM-Align, CrossTask and YouwikiHow."""
     primary = {article.task_id for article in articles[:PRIMARY_TASKS]}
     annotated = [video for video in videos if video.article.task_id in primary]
     with _JsonFile(folder / "htm-align/htm_align.json") as htm_align:
@@ -123,7 +123,7 @@ class _JsonFile:
         self._file.close()
 
     def add(self, key: str, value: Any) -> None:
-        """Append one entry, on a line of its own."""
+        """Append one entry, on its own line."""
         self._file.write(f"{'' if self._is_first else ','}\n{json.dumps(key)}: {json.dumps(value)}")
         self._is_first = False
 
@@ -134,12 +134,12 @@ def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
         csv.writer(file).writerows(rows)
 
 
-def step_index(articles: Sequence[Article], article: Article, row: int) -> int:
+def step_index(articles: Sequence[DemoArticle], article: DemoArticle, row: int) -> int:
     """HT-Step's global_step_index, which has gaps."""
     return 20 * articles.index(article) + row
 
 
-def _write_articles(articles: Sequence[Article], folder: Path) -> None:
+def _write_articles(articles: Sequence[DemoArticle], folder: Path) -> None:
     (folder / "howto100m").mkdir(parents=True)
     titles = "".join(f"{article.task_id}\t{article.title}\n" for article in articles)
     (folder / "howto100m/task_ids.csv").write_text(titles)
@@ -166,7 +166,7 @@ def _write_articles(articles: Sequence[Article], folder: Path) -> None:
             (folder / f"crosstask/tasks_{name}.txt").write_text(blocks)
 
 
-def _crosstask_block(article: Article) -> str:
+def _crosstask_block(article: DemoArticle) -> str:
     address = f"http://www.wikihow.com/{article.title.replace(' ', '-')}"
     steps = ",".join(step.short for step in article.steps)
     return f"{article.task_id}\n{article.title}\n{address}\n{len(article.steps)}\n{steps}\n"
@@ -213,7 +213,7 @@ def _write_splits(world: World, folder: Path) -> None:
     (folder / "htstep/video_splits.json").write_text(json.dumps(splits))
 
 
-def _write_grounding(articles: Sequence[Article], videos: Sequence[Video], folder: Path) -> None:
+def _write_grounding(articles: Sequence[DemoArticle], videos: Sequence[Video], folder: Path) -> None:
     """YouwikiHow's `crosstask_test`: every step is a headline of its own."""
     with _JsonFile(folder / "youwikihow/crosstask_test.json") as file:
         for article in articles:

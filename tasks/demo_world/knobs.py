@@ -2,7 +2,7 @@
 
 The presets `easy`, `default` and `hard` are settings of the first six. A small TAN* (128 wide, 2 layers, two minutes on
 one core), trained on 1,500 videos, reached a step R@1 of 87, 45 to 48 and 30 % in them; chance is 10, 13 and 16 %, and
-a rule that spreads an article's steps evenly over the video reaches 30 %. `paraphrase_rate` moves steps and leaves
+a rule that places an article's steps at even distances reaches 30 %. `paraphrase_rate` moves steps and leaves
 narrations alone; lag, noise and too few videos (400: 25 %) hurt both.
 """
 
@@ -22,20 +22,20 @@ class Knobs:
         1.0,
         0,
         100,
-        "Standard deviation of the noise in every second's feature vector; the concepts' own spread is about 1.",
+        "Standard deviation of the noise in every second's feature vector; that of the concepts is about 1.",
     )
     narration_lag_s: float = _knob(
         4.0,
         0,
         60,
-        "Mean distance, in seconds, between what is said and what is shown: half the time too early, half too late.",
+        "Mean distance, in seconds, between a narration and what it is about: half the time too early, half too late.",
     )
     missing_share: float = _knob(0.5, 0, 0.95, "Share of an article's steps that a video does not show.")
     paraphrase_rate: float = _knob(
         0.9,
         0,
         1,
-        "How often a speaker has other words than the article: for the action, and for the object.",
+        "How often a speaker uses other words than the article: for the action, and for the object.",
     )
     off_topic_share: float = _knob(
         0.25,
@@ -47,19 +47,19 @@ class Knobs:
         0.5,
         0,
         3,
-        "How much each video's own look (light, colours, camera) changes what the network sees; 0: all look alike.",
+        "How much the look of each video (light, colours, camera) changes its features; 0: all look the same.",
     )
 
     swap_rate: float = _knob(0.2, 0, 1, "How often two neighbouring steps are shown in the other order.")
     repeat_rate: float = _knob(0.15, 0, 1, "How often a shown step is shown again later.")
-    silent_rate: float = _knob(0.3, 0, 1, "How often a shown step is not told.")
-    unseen_rate: float = _knob(0.25, 0, 1, "How often a step that is not shown is told all the same.")
+    silent_rate: float = _knob(0.3, 0, 1, "How often a shown step has no narration.")
+    unseen_rate: float = _knob(0.25, 0, 1, "How often a step that is not shown has a narration.")
     topic_rate: float = _knob(0.7, 0, 1, "How often a video begins by saying what it is about.")
     pronoun_rate: float = _knob(0.2, 0, 1, "How often a speaker says `it` where the article names the object.")
 
     num_tasks: int = _knob(40, 1, 2_000, "Tasks, one article each.")
-    num_actions: int = _knob(24, 8, 24, "Actions the tasks are made of, at most 24.")
-    num_objects: int = _knob(60, 16, 60, "Objects the tasks are made of, at most 60, in four themes.")
+    num_actions: int = _knob(24, 8, 24, "Actions in use, at most 24.")
+    num_objects: int = _knob(60, 16, 60, "Objects in use, at most 60, in four themes.")
     steps_per_task: int = _knob(10, 3, 12, "Steps of an article, on average: it has two more or fewer.")
     num_videos: int = _knob(1_500, 1, 1_000_000, "Videos; one in ten is for validation, one in ten for testing.")
     num_rendered: int = _knob(3, 0, 1_000, "How many of the test videos are drawn as MP4 files as well.")
@@ -94,7 +94,7 @@ PRESETS = {
 
 
 def explain_knobs() -> list[str]:
-    """One line a knob."""
+    """Return one line a knob."""
     return [
         f"{knob.name} = {knob.default} ({about['low']:,} to {about['high']:,}): {about['meaning']}"
         for knob in fields(Knobs)
@@ -103,7 +103,7 @@ def explain_knobs() -> list[str]:
 
 
 def choose_knobs(preset: str, changes: dict[str, str]) -> Knobs:
-    """A preset with some knobs turned, given as text."""
+    """Return a preset with other values for some knobs, given as text."""
     if preset not in PRESETS:
         raise ValueError(f"there is no preset {preset!r}; the presets are {', '.join(PRESETS)}")
     kinds: dict[str, Any] = {knob.name: knob.type for knob in fields(Knobs)}

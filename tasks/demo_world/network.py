@@ -1,9 +1,9 @@
 """A small network that recognises the demo world's videos: which action a second shows, and on which object.
 
 What actions and objects look like does not depend on the world's seed, so one file of weights serves all worlds; it
-comes with the package, and `python -m tasks.demo_world.train_network` makes it anew. A second's vector is the concept
-that its probabilities lead one to expect, without the look and the noise that `Eye.watch` adds: cleaner than the
-vectors that models are trained on. It knows nothing but these videos.
+comes with the package, and `python -m tasks.demo_world.train_network` makes it again. A second's vector is the mean
+concept by its probabilities, without the look and the noise that `ConceptSpace.watch` adds: cleaner than the vectors
+that models are trained on. It recognises nothing but these videos.
 """
 
 from pathlib import Path
@@ -15,20 +15,24 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tasks.demo_world.articles import actions_of, objects_of
+from tasks.demo_world.corpus import seed_in
 from tasks.demo_world.features import ConceptSpace
+from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.script import PRESENTER, World
+from tasks.features.backbones import Backbone, Layer
+from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint
 
 # B clips, T frames, N = B x T, C channels, H x W pixels, E width of a frame's vector, A actions, O objects,
 # S scenes (an action on an object), D width of a concept
 
 SIDE = 64
-"""Of the frames, in pixels."""
+"""Side of the frames, in pixels."""
 WIDTH = Knobs().feature_width
 FRAMES = 6
-"""That are looked at in a second, evenly spread."""
+"""Frames of a second that are looked at, at even distances."""
 WEIGHTS = Path(__file__).with_name("network.pt")
 _CHANNELS, _STRIDES, _WIDTH = (3, 24, 40, 60, 76, 92), (2, 2, 1, 2, 1), 96
 ACTION_NAMES = (*ACTIONS, PRESENTER)
@@ -51,7 +55,7 @@ class Guess(NamedTuple):
 
 
 class DemoNetwork(nn.Module):
-    """Convolutions see each frame; their largest and mean answers over the picture, then over time, are judged."""
+    """Convolutions on each frame; maximum and mean over the picture, then over time; one linear layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +78,7 @@ class DemoNetwork(nn.Module):
 
 
 def load_demo_network(weights: Path | None, seed: int, device: str) -> Run:
-    """The network, with the package's weights if no others are given, for the concepts of the world of a seed."""
+    """Return the network, by default with the weights of the package, for the concepts of the world of a seed."""
     model = DemoNetwork()
     try:
         model.load_state_dict(read_checkpoint(weights or WEIGHTS))
@@ -95,7 +99,7 @@ def load_demo_network(weights: Path | None, seed: int, device: str) -> Run:
 
 
 def as_frames(clips_BTHWC: Clips, device: str) -> Tensor:
-    """B x FRAMES x C x SIDE x SIDE: the frames that the network looks at; clips of another size are scaled."""
+    """Return B x FRAMES x C x SIDE x SIDE: the frames that the network takes; clips of another size are scaled."""
     chosen = np.linspace(0, clips_BTHWC.shape[1] - 1, FRAMES).round().astype(int)
     frames_BTCHW = torch.from_numpy(clips_BTHWC[:, chosen]).to(device).permute(0, 1, 4, 2, 3).float() / 255
     if frames_BTCHW.shape[-2:] == (SIDE, SIDE):
@@ -105,12 +109,23 @@ def as_frames(clips_BTHWC: Clips, device: str) -> Tensor:
 
 
 def scene_chances(guess: Guess) -> Tensor:
-    """B x S: how likely each scene is, action and object taken as independent among those that videos can show."""
+    """Return B x S: the probability of each scene, if action and object are independent among possible scenes."""
     both_BS = guess.action_BA.log_softmax(1)[:, _ACTION_S] + guess.object_BO.log_softmax(1)[:, _OBJECT_S]
     return both_BS.softmax(1)
 
 
 def concepts_of(seed: int) -> Tensor:
-    """S x D: the vectors of all scenes in the world of a seed."""
+    """Return S x D: the vectors of all scenes in the world of a seed."""
     concept_space = ConceptSpace(World(Knobs(), seed))
     return torch.from_numpy(np.stack([concept_space.concept(action, thing) for action, thing in SCENES]))
+
+
+DEMO_CONCEPTS = Backbone(
+    name=BACKBONE,
+    layer=Layer("concept", WIDTH),
+    value_range="[0, 1]",
+    frames=Frames(16, SIDE),
+    load=load_demo_network,
+    weights=WEIGHTS,
+    seed_in=seed_in,
+)

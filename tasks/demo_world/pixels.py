@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from tasks.demo_world.drawing import View, draw_action, draw_presenter
+from storage.objects import atomic_file
+from tasks.demo_world.drawing import Viewpoint, draw_action, draw_presenter
 from tasks.demo_world.motions import MOTIONS
 from tasks.demo_world.script import PRESENTER, Scene, Video, World
 from tasks.demo_world.sprites import Colour, sprite
@@ -39,7 +40,7 @@ class Look:
     shirt: Colour
     light: tuple[float, ...]
     """Factors of red, green and blue: brightness and tint together."""
-    view: View
+    view: Viewpoint
     drift: tuple[float, float]
     """How far the camera wanders to each side, in pixels of the video."""
     drift_s: tuple[float, float]
@@ -47,14 +48,9 @@ class Look:
 
 
 def render(world: World, video: Video, path: Path) -> None:
-    """Write the video's video. The file appears under its name when it is whole."""
-    partial = path.with_name(f".{path.name}.partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    """Draw a video and write it as an MP4 file, which appears complete or not at all."""
+    with atomic_file(path) as partial:
         _encode(draw_frames(world, video), partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def draw_frames(world: World, video: Video) -> Iterator[Frame]:
@@ -83,17 +79,17 @@ def draw_frames(world: World, video: Video) -> Iterator[Frame]:
 
 
 def look_of(world: World, video: Video) -> Look:
-    """The video's look. Limits keep the object in sight however strong the looks are."""
+    """The video's look. Limits keep the object in the picture, however strong the looks are."""
     rng = np.random.default_rng([world.seed, 5, video.number])
     strength = world.knobs.look_strength
 
-    def number(base: float, spread: float, limit: float) -> float:
-        return base + float(np.clip(strength * spread * rng.standard_normal(), -limit, limit))
+    def number(base: float, deviation: float, limit: float) -> float:
+        return base + float(np.clip(strength * deviation * rng.standard_normal(), -limit, limit))
 
     def colour(*base: int, low: int = 90, high: int = 225) -> Colour:
-        own = rng.integers(low, high, 3)
+        random_colour = rng.integers(low, high, 3)
         share = min(strength, 1.0)
-        return tuple(round((1 - share) * a + share * int(b)) for a, b in zip(base, own, strict=True))
+        return tuple(round((1 - share) * a + share * int(b)) for a, b in zip(base, random_colour, strict=True))
 
     bright = number(1, 0.16, 0.35)
     tone = rng.uniform(0, min(strength, 1.0))
@@ -103,7 +99,7 @@ def look_of(world: World, video: Video) -> Look:
         skin=tuple(round((1 - tone) * fair + tone * dark) for fair, dark in zip(_FAIR, _DARK, strict=True)),
         shirt=colour(60, 90, 150, low=20, high=240),
         light=tuple(bright * number(1, 0.1, 0.2) for _ in range(3)),
-        view=View(
+        view=Viewpoint(
             _CANVAS[0] / 2 + _UNIT * number(0, 0.3, 0.5),
             _CANVAS[1] / 2 + _UNIT * number(0, 0.1, 0.15),
             _UNIT * number(1, 0.14, 0.2),
@@ -151,8 +147,8 @@ def _draw_room(look: Look) -> Image.Image:
 def through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
     """A frame of the video, without grain: what the camera sees of a canvas at a time."""
     left, top = (
-        _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / period))
-        for far, period in zip(look.drift, look.drift_s, strict=True)
+        _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / cycle_s))
+        for far, cycle_s in zip(look.drift, look.drift_s, strict=True)
     )
     window = (left, top, left + _ZOOM * WIDTH, top + _ZOOM * HEIGHT)
     return canvas.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=window)

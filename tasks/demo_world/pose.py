@@ -59,11 +59,11 @@ def line(a: Point, b: Point, thick: float) -> list[Point]:
     return [(ax + x, ay + y), (bx + x, by + y), (bx - x, by - y), (ax - x, ay - y)]
 
 
-def falling(p: float, count: int, at: Point, drop: float, spread: float, colour: Colour, size: float) -> list[Patch]:
+def falling(p: float, count: int, at: Point, drop: float, width: float, colour: Colour, size: float) -> list[Patch]:
     """Bits that fall from a point in an endless row."""
     bits = []
     for i in range(count):
         fallen = (p + i / count) % 1
-        side = spread * ((i * 0.618) % 1 - 0.5) * 2
+        side = width * ((i * 0.618) % 1 - 0.5) * 2
         bits.append(Patch(disc(at[0] + side * (0.4 + 0.6 * fallen), at[1] + drop * fallen, size), colour))
     return bits

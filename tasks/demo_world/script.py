@@ -1,4 +1,4 @@
-"""What each video of the demo world shows and says, second by second: the truth that all files are made from.
+"""The script of each demo video, second by second: scenes and narrations, the truth behind all files.
 
 A video is a pure function of the world's seed and the video's number, so worlds of any size are made one by one.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tasks.demo_world.articles import Article, actions_of, objects_of, write_articles
+from tasks.demo_world.articles import DemoArticle, actions_of, objects_of, write_articles
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import THEMES
 from tasks.demo_world.speech import Speaker
@@ -32,7 +32,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Narration:
-    """What is said. `seen_s` is when it is seen, if it is; `step` the step it tells, if it tells one."""
+    """A sentence. `step` is the step it is about, if any; `seen_s` is when that is shown, if it is."""
 
     text: str
     start_s: float
@@ -47,7 +47,7 @@ class Video:
 
     number: int
     video_id: str
-    article: Article
+    article: DemoArticle
     split: str
     duration_s: float
     scenes: tuple[Scene, ...]
@@ -65,7 +65,7 @@ class World:
 
     knobs: Knobs
     seed: int
-    articles: tuple[Article, ...] = field(init=False)
+    articles: tuple[DemoArticle, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "articles", write_articles(self.knobs, self.seed))
@@ -90,7 +90,7 @@ class World:
 
 
 def video_id(seed: int, number: int) -> str:
-    """An id like YouTube's: 11 letters, digits, dashes and underscores."""
+    """Return an id in the form of YouTube's: 11 letters, digits, dashes and underscores."""
     digest = hashlib.blake2b(f"{seed}/{number}".encode(), digest_size=8).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -100,7 +100,7 @@ def split_of(number: int) -> str:
     return {8: "val_seen", 9: "test_seen"}.get(number % 10, "train")
 
 
-def _scenes(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[tuple[Scene, ...], float]:
+def _scenes(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[tuple[Scene, ...], float]:
     """Steps in some order, with other scenes in between."""
     rows = [row for row in range(len(article.steps)) if rng.random() >= knobs.missing_share]
     rows = rows or [int(rng.integers(len(article.steps)))]
@@ -127,7 +127,7 @@ def _scenes(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[t
     return tuple(scenes), clock
 
 
-def _other_scene(rng: np.random.Generator, knobs: Knobs, article: Article) -> tuple[str, str]:
+def _other_scene(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[str, str]:
     """Somebody talks, or does something of the same theme that is no step of the article."""
     if rng.random() < 0.4:
         return PRESENTER, ""
@@ -143,7 +143,7 @@ def _other_scene(rng: np.random.Generator, knobs: Knobs, article: Article) -> tu
 def _narrations(
     rng: np.random.Generator,
     knobs: Knobs,
-    article: Article,
+    article: DemoArticle,
     scenes: tuple[Scene, ...],
     duration_s: float,
     speaker: Speaker,
@@ -164,16 +164,16 @@ def _narrations(
     others = knobs.off_topic_share / (1 - knobs.off_topic_share) * len(wanted)
     for _ in range(int(others + rng.random())):
         wanted.append((float(rng.uniform(0, duration_s)), None, None, 0.0))
-    clock, said = 0.0, []
+    clock, spoken = 0.0, []
     if introduction:
         clock = round(len(introduction.split()) / 2.8, 2)
-        said.append(Narration(introduction, 0.0, clock, None, None))
+        spoken.append(Narration(introduction, 0.0, clock, None, None))
     for when, step, seen, lag in sorted(wanted, key=lambda item: item[0]):
         text = speaker.tell(article.steps[step], lag) if step is not None else speaker.chat(article)
         start = round(max(clock, when, 0.0), 2)
         end = round(start + max(1.0, len(text.split()) / 2.8), 2)
         if end > duration_s:
             break
-        said.append(Narration(text, start, end, step, seen))
+        spoken.append(Narration(text, start, end, step, seen))
         clock = end
-    return tuple(said)
+    return tuple(spoken)

@@ -1,10 +1,10 @@
-"""How people in the demo world's videos talk: synonyms, pronouns, chit-chat, asides, things told early or late."""
+"""How speakers of demo videos talk: synonyms, pronouns, chit-chat, asides, narrations that come early or late."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from tasks.demo_world.articles import Article, Step
+from tasks.demo_world.articles import DemoArticle, DemoStep
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import (
     ACTIONS,
@@ -24,38 +24,38 @@ EARLY_OR_LATE_S = 6.0
 
 
 class Speaker:
-    """One video's voice. It says `it` only of something it has named before."""
+    """The speaker of one video. `it` stands only for something that was named before."""
 
-    def __init__(self, rng: np.random.Generator, knobs: Knobs, articles: Sequence[Article]) -> None:
+    def __init__(self, rng: np.random.Generator, knobs: Knobs, articles: Sequence[DemoArticle]) -> None:
         self._rng, self._knobs, self._articles = rng, knobs, articles
         self._named: set[str] = set()
 
-    def tell(self, step: Step, lag_s: float) -> str:
-        """A sentence that tells a step; `lag_s` is how much later than it is shown."""
+    def tell(self, step: DemoStep, lag_s: float) -> str:
+        """Return a sentence about a step; `lag_s` is how much later than the step it is spoken."""
         openers: Sequence[str] = OPENERS
         if abs(lag_s) > EARLY_OR_LATE_S and self._rng.random() < 0.5:
             openers = ANNOUNCEMENTS if lag_s < 0 else RECALLS
         return f"{self._one_of(openers)} {self._clause(step)} {self._one_of(TAILS)}".strip() + "."
 
-    def introduce(self, article: Article) -> str:
-        """A sentence that says what the video is about."""
+    def introduce(self, article: DemoArticle) -> str:
+        """Return a sentence about the topic of the video."""
         return self._one_of(TOPICS).format(article.title.lower()) + "."
 
-    def chat(self, article: Article) -> str:
-        """A sentence that tells no step of this article."""
+    def chat(self, article: DemoArticle) -> str:
+        """Return a sentence about no step of this article."""
         if self._rng.random() < self._knobs.topic_rate / 2:
             return self.introduce(article)
         if self._rng.random() < 0.6:
             return self._one_of(CHAT) + "."
-        own = {(step.action, step.object) for step in article.steps}
+        own_steps = {(step.action, step.object) for step in article.steps}
         other = self._articles[int(self._rng.integers(len(self._articles)))]
-        strange = [step for step in other.steps if (step.action, step.object) not in own]
+        strange = [step for step in other.steps if (step.action, step.object) not in own_steps]
         if not strange:
             return self._one_of(CHAT) + "."
         step = strange[int(self._rng.integers(len(strange)))]
         return f"{self._one_of(ASIDES)} {self._clause(step)}."
 
-    def _clause(self, step: Step) -> str:
+    def _clause(self, step: DemoStep) -> str:
         action, (first, *_) = ACTIONS[step.action], step.object.split()
         own_verb, own_noun, pronoun = self._rng.random(3) < (
             self._knobs.paraphrase_rate,

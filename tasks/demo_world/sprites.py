@@ -1,7 +1,7 @@
 """The 60 objects of the demo world as pictures: 12 shapes, 10 colours and 5 textures.
 
-An object's place in the lexicon chooses all three, never the seed: place modulo 12 and modulo 10 make 60 distinct pairs
-of shape and colour. The pictures do not look like the things; they only have to be told apart.
+The number of an object in the lexicon chooses all three, never the seed: modulo 12 and modulo 10 it gives 60 distinct
+pairs of shape and colour. The pictures do not resemble the things; they only have to differ.
 """
 
 from functools import cache
@@ -84,8 +84,8 @@ def look_of_object(thing: str) -> tuple[int, int, int]:
     """The numbers of its shape, colour and texture: distinct for all objects."""
     if thing not in _OBJECTS:
         raise ValueError(f"no object of the lexicon is called {thing!r}: add it to THEMES in lexicon.py")
-    place = _OBJECTS.index(thing)
-    return place % len(_SHAPES), place % len(_COLOURS), place // len(_SHAPES) % _TEXTURES
+    number = _OBJECTS.index(thing)
+    return number % len(_SHAPES), number % len(_COLOURS), number // len(_SHAPES) % _TEXTURES
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Makes network.pt anew: draws seconds of videos, and trains the network that recognises them.
+"""Makes network.pt: draws seconds of videos, and trains the network that recognises them.
 
 `python -m tasks.demo_world.train_network OUTPUT` takes a quarter of an hour on one core, a third of it to draw. Looks
 come from video numbers that no world reaches. Only the frames that the network looks at are drawn, half of them damaged
@@ -91,7 +91,7 @@ def _draw_clip(rng: np.random.Generator, world: World, number: int, action: str,
 
 
 def _as_jpeg(video_file: Image.Image, quality: int) -> Image.Image:
-    """Coded and decoded again: the damage is like that of a video's coding."""
+    """Coded and decoded again: the damage is that of a video's coding."""
     file = BytesIO()
     video_file.save(file, "JPEG", quality=quality)
     return Image.open(file)
@@ -153,7 +153,7 @@ def accuracy(model: DemoNetwork, drawn: Drawn) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Draw, train, say how good it is, write the file."""
+    """Draw, train, print the accuracy, write the file."""
     parser = argparse.ArgumentParser(description="Make the weights of the network that recognises demo videos.")
     parser.add_argument("output", type=Path, help="the file to write")
     parser.add_argument("--seed", type=int, default=0)

@@ -9,7 +9,7 @@ import pyarrow.csv as pacsv
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from storage.objects import whole_file
+from storage.objects import atomic_file
 from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol
 from tasks.evaluation.families import VINA, Pathway, label_of
 from tasks.evaluation.predicting import as_in_files
@@ -98,5 +98,5 @@ def _choose(variants: list[Variant], run: str, method: str | None, pathway: str 
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    with whole_file(path) as partial:
+    with atomic_file(path) as partial:
         pacsv.write_csv(rows, partial, pacsv.WriteOptions(quoting_style="none", quoting_header="none"))

@@ -1,1 +1,1 @@
-"""The stage `features`: one S3D vector for every second of every video file that has none yet."""
+"""The stage `features`: one vector a second for every video file that has none. See README.md."""

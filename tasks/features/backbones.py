@@ -1,20 +1,26 @@
-"""The networks that can make features, by name. Features that a user brings need no entry: any name, any width.
+"""The registry of backbones: networks that make features, each declared in one file.
 
-To add one: a function that gives the network for a weights file (or a seed) and a device, and a line in BACKBONES.
+To add one: declare a `Backbone` in a file of its own, and name it in BACKBONES (README.md has an example). Modules are
+imported when their backbone is used. Imported features need no entry: they may have any name and any width.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
-import torch
-
-from tasks.demo_world import network
+from storage import Store
+from storage.vectors import Floats
 from tasks.features.decoding import Frames
-from tasks.features.network import Clips, Outputs, Run, read_checkpoint
-from vina_model.s3d import S3D, load_state, seeded
-from vina_model.s3d_inference import FoldedS3D
+from tasks.features.network import Run
+from tasks.pipeline.text_embedding import Embed
+
+BACKBONES: dict[str, Union[str, "Backbone"]] = {
+    "s3d-milnce": "tasks.features.s3d_milnce:S3D_MILNCE",
+    "demo-concepts": "tasks.demo_world.network:DEMO_CONCEPTS",
+}
+"""By name: the module and the name of its declaration, or the declaration itself."""
 
 
 class Layer(NamedTuple):
@@ -25,55 +31,52 @@ class Layer(NamedTuple):
 
 
 @dataclass(frozen=True)
+class TextTowerLoader:
+    """The part of a network that embeds texts in the space of its video vectors."""
+
+    load: Callable[[Path, Path | None, str], Embed]
+    """(weights' file, dictionary's file, device) -> a function from texts to vectors, B x D float16."""
+    dictionary: str | None = None
+    """Name of the file of its words, which is looked for beside the weights; None if it needs none."""
+
+
+@dataclass(frozen=True)
 class Backbone:
-    """How one network makes features. What is said here is written beside every vector."""
+    """How one network makes features; what is declared here is written beside every vector."""
 
     name: str
     layer: Layer
-    joint_layer: Layer | None
+    """The layer that is kept as the features of the backbone."""
     value_range: str
+    """Range of the pixels that the network takes."""
     frames: Frames
+    """Frames a second, and their size."""
     load: Callable[[Path | None, int, str], Run]
     """(weights' file or None, seed for random weights, device) -> the network."""
     weights: Path | None = None
-    """Weights that come with the package, for who gives no others."""
+    """Weights that come with the package, used if no others are given."""
+    joint_layer: Layer | None = None
+    """The layer in the space of the text tower, kept as the backbone NAME-joint; None if `layer` is in that space."""
+    project: Callable[[Path], Callable[[Floats], Floats]] | None = None
+    """(weights' file) -> a function from vectors of `layer` to vectors of `joint_layer`, T x D to T x E."""
+    text_tower: TextTowerLoader | None = None
+    seed_in: Callable[[Store], int] | None = None
+    """Return the seed of a store's imported features, if vectors of different seeds differ."""
 
-
-def load_s3d(weights: Path | None, seed: int, device: str) -> Run:
-    """S3D with MIL-NCE's published weights, or random ones."""
-    model = seeded(seed) if weights is None else S3D()
-    if weights is not None:
-        load_state(model, read_checkpoint(weights))
-    fast = FoldedS3D(model.eval()).to(device)
-
-    def run(clips_BTHWC: Clips) -> Outputs:
-        video_BCTHW = torch.from_numpy(clips_BTHWC).to(device).permute(0, 4, 1, 2, 3).float() / 255
-        output = fast(video_BCTHW)
-        main, joint = (vectors.half().cpu().numpy() for vectors in (output.mixed_5c_BD, output.video_embedding_BE))
-        return Outputs(main, joint)
-
-    return run
-
-
-BACKBONES = {
-    backbone.name: backbone
-    for backbone in (
-        Backbone("s3d-milnce", Layer("mixed_5c", 1024), Layer("fc", 512), "[0, 1]", Frames(16, 224), load_s3d),
-        Backbone(
-            "demo-concepts",
-            Layer("concept", network.WIDTH),
-            None,
-            "[0, 1]",
-            Frames(16, network.SIDE),
-            network.load_demo_network,
-            network.WEIGHTS,
-        ),
-    )
-}
+    @property
+    def joint_name(self) -> str:
+        """Name of the features in the space of the text tower."""
+        return f"{self.name}-joint" if self.joint_layer else self.name
 
 
 def backbone_of(name: str) -> Backbone:
-    """A backbone by its name."""
+    """Return a backbone by its name."""
     if name not in BACKBONES:
         raise ValueError(f"there is no backbone {name!r}; those that can make features: {', '.join(BACKBONES)}")
-    return BACKBONES[name]
+    registered = BACKBONES[name]
+    if isinstance(registered, Backbone):
+        return registered
+    module, _, declaration = registered.partition(":")
+    backbone: Backbone = getattr(import_module(module), declaration)
+    assert backbone.name == name, f"{registered} is registered as {name}, and its name is {backbone.name}"
+    return backbone

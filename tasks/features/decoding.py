@@ -1,7 +1,7 @@
-"""A video file as one clip of frames for each of its seconds, whatever its frame rate, size and rotation.
+"""A video file as one clip of frames a second, for any frame rate, size and rotation.
 
 PyAV's filter graph does all of it in one pass: `fps` (the frame that is shown last within each 1/16 s, so no frame of
-one second is ever seen in another), turning and mirroring, `scale` of the short side, centre `crop`, `format`. The
+one second is ever part of another), turning and mirroring, `scale` of the short side, centre `crop`, `format`. The
 last second, if it is not whole, repeats its last frame: T = ceil(duration). A video takes the memory of two seconds,
 however long it is.
 """
@@ -15,11 +15,11 @@ import av
 import numpy as np
 import numpy.typing as npt
 
-from tasks.features.video_file import BadVideo, VideoFile, open_video
+from tasks.features.video_file import BadVideo, OpenVideo, open_video
 from tasks.features.whole_file import is_cut
 
 LONGEST_GAP_S = 600
-"""Between two frames; a longer one is a broken clock, and would make millions of clips."""
+"""Longest gap between two frames; a longer one is a broken clock, and would make millions of clips."""
 TURNS = {  # the signs of a display matrix's a, b, c, d, with x' = a x + c y and y' = b x + d y
     (0, 1, -1, 0): ["transpose=clock"],
     (-1, 0, 0, -1): ["hflip", "vflip"],
@@ -41,9 +41,9 @@ class Frames:
     fps: int = 16
     """Frames a second; a clip is one second."""
     size_px: int = 224
-    """Side of the square that is cut from the middle. Even, as S3D halves it."""
+    """Side of the square that is cut from the middle; even, because S3D halves it."""
     short_side_px: int = 0
-    """What the short side is scaled to before that (0: to the square's side)."""
+    """Length of the short side after scaling, before the square is cut (0: that of the square)."""
 
     def __post_init__(self) -> None:
         if self.fps < 1 or not 32 <= self.size_px <= 1024 or self.size_px % 2:
@@ -58,7 +58,7 @@ class Frames:
 
 
 def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
-    """The clips of a file or URL, one a second, in order. BadVideo if it cannot be decoded to its end."""
+    """Yield the clips of a file or URL, one a second, in order. BadVideo if it cannot be decoded to its end."""
     held: list[npt.NDArray[np.uint8]] = []
     seconds = 0
     try:
@@ -110,7 +110,7 @@ def _frames(address: str, frames: Frames) -> Iterator[npt.NDArray[np.uint8]]:
 
 
 def _with_end(decoded: Iterator[av.VideoFrame]) -> Iterator[tuple[av.VideoFrame, bool]]:
-    """Each frame, and whether it is the last."""
+    """Yield each frame, and whether it is the last."""
     held = next(decoded, None)
     for frame in decoded:
         if held is not None:
@@ -120,10 +120,10 @@ def _with_end(decoded: Iterator[av.VideoFrame]) -> Iterator[tuple[av.VideoFrame,
         yield held, True
 
 
-def _last_ticks(video: VideoFile, last: av.VideoFrame) -> int:
-    """How long the last frame is shown: as long as it says, but not beyond the video's end, or else the mean.
+def _last_ticks(video: OpenVideo, last: av.VideoFrame) -> int:
+    """Return how long the last frame is shown: its stated duration within the video's end, or else the mean.
 
-    Files are in the order of decoding, and so what a frame says of itself may be meant for another.
+    Files are in the order of decoding, so the duration of a frame may be meant for another.
     """
     mean = round(1 / ((video.stream.average_rate or 1) * video.time_base))
     left = round(((video.claimed_s or 0) - video.second(last)) / video.time_base)
@@ -138,7 +138,7 @@ def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
             return
 
 
-def _graph(video: VideoFile, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
+def _graph(video: OpenVideo, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
     graph, side, cut = av.filter.Graph(), frames.short_side_px, frames.size_px
     aspect = video.stream.sample_aspect_ratio or 1  # which PyAV does not tell the graph
     steps = [
@@ -159,7 +159,7 @@ def _graph(video: VideoFile, first: av.VideoFrame, frames: Frames) -> av.filter.
 
 
 def _turns(frame: av.VideoFrame) -> list[str]:
-    """The filters that show a frame as its file asks: turned, mirrored, or both."""
+    """Return the filters that turn and mirror a frame as its file asks."""
     data: Any = frame.side_data.get("DISPLAYMATRIX")
     if data is None:
         return []

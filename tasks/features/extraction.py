@@ -1,4 +1,4 @@
-"""Videos through the network: decoding ahead, clips batched across videos, a vector for each second.
+"""Videos through the network: decoding ahead, clips batched across videos, one vector a second.
 
 A decoder thread fills a bounded queue while the network works, so the slower of the two sets the pace. Batches do not
 end with a video: short videos cost no more than long ones.
@@ -20,7 +20,7 @@ CLIPS_AHEAD = 24
 
 
 class Extracted(NamedTuple):
-    """What became of one video: its vectors, or the reason why there are none."""
+    """The vectors of one video, or the reason why there are none."""
 
     video_id: str
     outputs: Outputs | None
@@ -32,7 +32,7 @@ class _Video:
     video_id: str
     parts: list[Outputs] = field(default_factory=list)
     missing: int = 0
-    """Clips that were read but are not through the network yet."""
+    """Clips that were read and are not through the network yet."""
     is_read: bool = False
     problem: BadVideo | None = None
 
@@ -53,7 +53,7 @@ def extract(
     frames: Frames,
     on_clips: Callable[[int], None],
 ) -> Iterator[Extracted]:
-    """The videos (id, address) in their order, each when its last second is through the network."""
+    """Yield the videos (id, address) in their order, each when its last second is through the network."""
     waiting: list[tuple[_Video, Clip]] = []
     order: list[_Video] = []
     with _Decoder(videos, frames) as decoder:
@@ -69,17 +69,17 @@ def extract(
                 _pass_on(waiting, run)
                 on_clips(len(waiting))
                 waiting.clear()
-            while order and (done := order[0].finished()):
+            while order and (extracted := order[0].finished()):
                 order.pop(0)
-                yield done
+                yield extracted
         if waiting:
             _pass_on(waiting, run)
             on_clips(len(waiting))
-        yield from (done for video in order if (done := video.finished()))
+        yield from (extracted for video in order if (extracted := video.finished()))
 
 
 def _pass_on(waiting: list[tuple[_Video, Clip]], run: Run) -> None:
-    """The clips through the network, and each video's vectors to the video."""
+    """Run the network on the clips, and give each video its vectors."""
     main, joint = run(np.stack([clip for _, clip in waiting]))
     if not all(np.isfinite(vectors).all() for vectors in (main, joint) if vectors is not None):
         videos = ", ".join(sorted({video.video_id for video, _ in waiting}))
@@ -92,7 +92,7 @@ def _pass_on(waiting: list[tuple[_Video, Clip]], run: Run) -> None:
 
 
 class _Decoder:
-    """A thread that reads clips ahead of whoever iterates; `None` in place of a clip ends a video."""
+    """A thread that reads clips ahead of the loop over it; `None` in place of a clip ends a video."""
 
     def __init__(self, videos: Iterable[tuple[str, str]], frames: Frames) -> None:
         self._videos, self._frames = videos, frames
@@ -131,5 +131,5 @@ class _Decoder:
                     video.problem = problem
                 self._queue.put((video, None))
             self._queue.put(None)
-        except BaseException as error:  # the reader's thread must hear of it
+        except BaseException as error:  # passed on to the thread that iterates
             self._queue.put(error)

@@ -1,65 +1,56 @@
-"""The text half of a joint text-video space: every step and annotated text, in `sentence_embeddings`.
+"""Embeddings of every step and annotated text by a backbone's text tower, in `sentence_embeddings`.
 
-With the video half (`features` of s3d-milnce-joint) it is what the zero-shot baseline compares, by dot product.
+The zero-shot baseline compares them with the backbone's features in the same space.
 """
 
-import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-import torch
-
 from storage import Store
-from tasks.features.network import read_checkpoint
-from tasks.features.recipe import Recipe
+from storage.fingerprint import file_hash
+from tasks.features.backbones import TextTowerLoader, backbone_of
+from tasks.features.recipe import Recipe, weights_file
 from tasks.features.settings import FeatureSettings
 from tasks.pipeline.device import best_device
 from tasks.pipeline.text_embedding import embed_texts
-from vina_model.s3d import S3D, load_state
-from vina_model.tokenizer import Tokenizer
 
-DICTIONARY = "s3d_dict.npy"
 TEXTS = "SELECT headline AS text FROM steps UNION ALL SELECT text FROM annotations"
 TEXTS_PER_SHARD = 50_000
 
 
 def embed_joint_texts(store: Store, run_id: str, recipe: Recipe, settings: FeatureSettings) -> str:
-    """Embed what is new; returns what was done, or why nothing was."""
-    if settings.weights is None:
+    """Embed new texts; returns what was done, or why nothing was."""
+    backbone, tower = recipe.backbone, recipe.backbone.text_tower
+    if tower is None:
+        return f"texts have no joint embeddings: {backbone.name} has no text tower"
+    weights = weights_file(settings, backbone)
+    if weights is None:
         return "texts have no joint embeddings: that takes weights, random ones say nothing"
-    dictionary = Path(settings.dictionary or Path(settings.weights).with_name(DICTIONARY))
-    if not dictionary.is_file():
+    dictionary = _dictionary_file(tower, weights, settings)
+    if dictionary is not None and not dictionary.is_file():
         if settings.dictionary:
             raise ValueError(f"there is no dictionary at {dictionary}")
-        return f"texts have no joint embeddings: there is no {DICTIONARY} beside the weights (or name it: --dictionary)"
-    tokenizer, model = Tokenizer(read_dictionary(dictionary)), S3D()
-    load_state(model, read_checkpoint(Path(settings.weights)))
-    device = settings.device or best_device()
-    tower = model.text_module.eval().to(device)
-
-    @torch.inference_mode()
-    def embed(texts: Sequence[str]) -> npt.NDArray[np.float16]:
-        return np.asarray(tower(tokenizer.milnce(texts).to(device)).half().cpu())
-
-    name = f"{recipe.backbone.name}-joint@{recipe.weights[:8]}"
-    count = embed_texts(store, run_id, name, embed, TEXTS, TEXTS_PER_SHARD)
-    return f"{count:,} texts embedded by {name}"
+        return (
+            f"texts have no joint embeddings: there is no {tower.dictionary} beside the weights "
+            "(or name it: --dictionary)"
+        )
+    embed = tower.load(weights, dictionary, settings.device or best_device())
+    encoder = f"{backbone.joint_name}@{recipe.weights[:8]}"
+    count = embed_texts(store, run_id, encoder, embed, TEXTS, TEXTS_PER_SHARD)
+    return f"{count:,} texts embedded by {encoder}"
 
 
 def dictionary_version(settings: FeatureSettings) -> str:
-    """A hash of the dictionary that will be used; nothing if there is none."""
-    path = settings.dictionary or (Path(settings.weights).with_name(DICTIONARY) if settings.weights else "")
-    if not path or not Path(path).is_file():
+    """Return a hash of the dictionary that the text tower will use; an empty text if there is none."""
+    backbone = backbone_of(settings.backbone)
+    weights = weights_file(settings, backbone)
+    if backbone.text_tower is None or weights is None:
         return ""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    dictionary = _dictionary_file(backbone.text_tower, weights, settings)
+    return file_hash(dictionary) if dictionary else ""
 
 
-def read_dictionary(path: Path) -> list[str]:
-    """The words that MIL-NCE's text tower, and TAN's, know, in their order."""
-    try:
-        return np.load(path, allow_pickle=False).tolist()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as an array of words: {error}") from error
+def _dictionary_file(tower: TextTowerLoader, weights: Path, settings: FeatureSettings) -> Path | None:
+    """Return the file that the settings name, or the one beside the weights; None if the tower needs none."""
+    if tower.dictionary is None:
+        return None
+    return Path(settings.dictionary) if settings.dictionary else weights.with_name(tower.dictionary)

@@ -1,4 +1,4 @@
-"""What a network that makes features is called on, and what it gives: shared by all backbones, wherever they are."""
+"""The inputs and outputs of networks that make features: the same for all backbones."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,25 +6,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 Clips = npt.NDArray[np.uint8]
 Vectors = npt.NDArray[np.float16]
 
 
 class Outputs(NamedTuple):
-    """The layers of a network that are kept, B x D each; `joint` is the space shared with its text tower."""
+    """Outputs of the layers that are kept, B x D each; `joint` is in the space of the text tower."""
 
     main: Vectors
     joint: Vectors | None
 
 
 Run = Callable[[Clips], Outputs]
-"""A network on its device: call it on clips."""
+"""A network on its device, as a function of clips."""
 
 
 def read_checkpoint(path: Path) -> Any:
-    """What a weights' file holds, on the CPU; no code in it is run."""
+    """Return what a file of weights holds, on the CPU; no code in it is run."""
+    import torch  # a second, which commands that load no weights do not wait for
+
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever a damaged file leads it to

@@ -1,4 +1,4 @@
-"""How far the stage is."""
+"""Progress of the stage `features`."""
 
 import logging
 import time
@@ -9,28 +9,28 @@ LOG = logging.getLogger("vina.features")
 
 
 class Progress:
-    """Counts videos and seconds, and says so every few seconds."""
+    """Counts videos and seconds, and reports them every few seconds."""
 
     def __init__(self, num_videos: int, expected_s: float, every_s: float = 5.0) -> None:
-        """`expected_s` is how long all the videos are, as far as their files say."""
+        """`expected_s` is the length of all videos, as far as their files state it."""
         self._num_videos, self._expected_s, self._every_s = num_videos, expected_s, every_s
         self._videos = self._rejected = self._seconds = 0
-        self._begin = self._said = time.monotonic()
+        self._begin = self._reported = time.monotonic()
 
     def add_seconds(self, seconds: int) -> None:
-        """Seconds of video that went through the network."""
+        """Count seconds of video that went through the network."""
         self._seconds += seconds
-        if time.monotonic() - self._said >= self._every_s:
-            self._said = time.monotonic()
+        if time.monotonic() - self._reported >= self._every_s:
+            self._reported = time.monotonic()
             say(LOG, self._seconds / max(self._expected_s, 1.0), self.line())
 
     def add_video(self, is_rejected: bool) -> None:
-        """A video that is done with."""
+        """Count a finished video."""
         self._videos += 1
         self._rejected += is_rejected
 
     def line(self) -> str:
-        """E.g. `12 of 40 videos (1 rejected), 812 s of video at 34.1 s a second, 1 min 20 s left`."""
+        """Return e.g. `12 of 40 videos (1 rejected), 812 s of video at 34.1 s a second, 1 min 20 s left`."""
         rate = self._seconds / max(time.monotonic() - self._begin, 1e-9)
         text = f"{self._videos:,} of {self._num_videos:,} videos ({self._rejected:,} rejected)"
         text += f", {self._seconds:,} s of video at {rate:.1f} s a second"

@@ -1,43 +1,43 @@
-"""How features are made, known before the network is loaded: it is written beside every vector, and never mixed."""
+"""How features are made: backbone, weights and frames. Written beside every vector; recipes are never mixed."""
 
-import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from storage import Store
+from storage.fingerprint import file_hash
 from tasks.features.backbones import Backbone, Layer, backbone_of
 from tasks.features.decoding import Frames
 from tasks.features.settings import FeatureSettings
 
 AS_IMPORTED = "as imported"
-"""What stands for the layer of vectors that were not made here."""
+"""In place of a layer, for imported vectors."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One backbone with its weights and frames, and the layers that are kept of it."""
+    """One backbone with its weights and frames, and the layers that are kept."""
 
     backbone: Backbone
     frames: Frames
     weights: str
-    """The sha256 of the weights' file, or random:SEED."""
+    """The sha256 of the file of weights, or random:SEED."""
     layers: dict[str, Layer] = field(hash=False)
-    """By the partition of `features` that each goes to."""
+    """By the partition of `features` that each is written to."""
 
     @classmethod
     def of(cls, settings: FeatureSettings) -> "Recipe":
-        """What the settings ask for; they are refused here, before any work, where they make no sense."""
+        """Return the recipe of some settings; a ValueError, before any work, if they are wrong."""
         backbone = backbone_of(settings.backbone)
         side = backbone.frames.size_px if settings.size_px is None else settings.size_px
         frames = Frames(backbone.frames.fps, side, settings.short_side_px or 0)
         layers = {backbone.name: backbone.layer}
         if settings.joint and backbone.joint_layer:
-            layers[f"{backbone.name}-joint"] = backbone.joint_layer
+            layers[backbone.joint_name] = backbone.joint_layer
         return cls(backbone, frames, _name_weights(settings, backbone), layers)
 
     def columns(self, layer: Layer) -> dict[str, Any]:
-        """The columns of `features` that say how a vector was made."""
+        """Return the columns of `features` that record how a vector was made."""
         return {
             "fps": float(self.frames.fps),
             "frames_per_clip": self.frames.fps,
@@ -50,7 +50,7 @@ class Recipe:
         }
 
     def check(self, store: Store) -> None:
-        """Vectors of different networks are not to be compared: those that the store has must be made like these."""
+        """Raise a ValueError if the store has vectors of this backbone that were made by another recipe."""
         if problem := self.difference(store):
             raise ValueError(
                 f"{problem}: use what they were made with (--weights, --frame-size), or take them out with "
@@ -58,30 +58,34 @@ class Recipe:
             )
 
     def difference(self, store: Store, but: str = "") -> str:
-        """How the vectors that the store has differ from what these would be, `but` in one column; nothing if not."""
+        """Return how stored vectors differ from this recipe in any column `but` one; an empty text if they do not."""
         for partition, layer in self.layers.items():
             snapshot = store.table("features").snapshot().where(backbone=partition)
-            ours = self.columns(layer) | {"width": layer.width}
+            expected = self.columns(layer) | {"width": layer.width}
             width = {"width": snapshot.vector_width()}
-            for theirs in ({**shard.constants, **width} for shard in snapshot.shards if shard.num_rows):
-                for name, value in ours.items():
-                    if name != but and not _fits(name, theirs[name], value):
-                        has = theirs[name] or "unknown (imported)"
+            for stored in ({**shard.constants, **width} for shard in snapshot.shards if shard.num_rows):
+                for name, value in expected.items():
+                    if name != but and not _fits(name, stored[name], value):
+                        has = stored[name] or "unknown (imported)"
                         return f"the store's features of {partition} have {name} {has}, these would have {value}"
         return ""
 
 
-def _fits(name: str, theirs: Any, ours: Any) -> bool:
-    if theirs is None:  # imported: taken at its word, but random vectors would be noise among them
-        return not (name == "weights_sha256" and ours.startswith("random:"))
-    return theirs == ours or (name, theirs) == ("layer", AS_IMPORTED)
+def _fits(name: str, stored: Any, expected: Any) -> bool:
+    if stored is None:  # imported: trusted, but random vectors would be noise among them
+        return not (name == "weights_sha256" and expected.startswith("random:"))
+    return stored == expected or (name, stored) == ("layer", AS_IMPORTED)
+
+
+def weights_file(settings: FeatureSettings, backbone: Backbone) -> Path | None:
+    """Return the weights that the settings name, or those of the package; None if weights are random."""
+    return Path(settings.weights) if settings.weights is not None else backbone.weights
 
 
 def _name_weights(settings: FeatureSettings, backbone: Backbone) -> str:
-    weights = backbone.weights if settings.weights is None else Path(settings.weights)
+    weights = weights_file(settings, backbone)
     if weights is None:
         return f"random:{settings.seed}"
     if not weights.is_file():
         raise ValueError(f"there are no weights at {weights}: name the file of {backbone.name}'s weights")
-    with weights.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_hash(weights)

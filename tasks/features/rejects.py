@@ -1,7 +1,7 @@
 """Videos that gave no features, and why: a row each, until they have features or are no longer listed.
 
-The rows of a backbone are in shards that its name begins. While a run goes on each of its shards writes its own; at the
-end (or at the next run's, if it was interrupted) `settle` leaves one shard with what still holds.
+Shards are named BACKBONE/SHARD. During a run each shard of videos writes its own; at the end of the run (or of the next
+one, if it was interrupted) `settle` merges them into one shard with the rows that still hold.
 """
 
 from collections.abc import Sequence, Set
@@ -16,33 +16,33 @@ from storage.snapshot import Shard, Snapshot
 
 PARTITION = {"stage": "features"}
 MISSING = "file is missing"
-"""Whoever unmounted a disk mounts it again: such videos are tried by every run."""
+"""Every run tries such videos again: a disk may have been unmounted."""
 
 
-def _known(store: Store, backbone: str) -> Snapshot:
+def _stored(store: Store, backbone: str) -> Snapshot:
     return store.table("rejects").snapshot().where(**PARTITION).starting(f"{backbone}/")
 
 
 def given_up(store: Store, backbone: str) -> set[str]:
-    """The videos that are not to be tried again unasked."""
-    known = _known(store, backbone)
-    rows = known.read(["item"], where=pc.field("reason") != MISSING) if known.shards else None
+    """Return the videos that are tried again only on request."""
+    stored = _stored(store, backbone)
+    rows = stored.read(["item"], where=pc.field("reason") != MISSING) if stored.shards else None
     return set(rows.column("item").to_pylist()) if rows else set()
 
 
 def missing_files(store: Store, backbone: str) -> int:
-    """How many videos had no file when they were tried."""
-    known = _known(store, backbone)
-    return len(known.read(["item"], where=pc.field("reason") == MISSING)) if known.shards else 0
+    """Return how many videos had no file when they were tried."""
+    stored = _stored(store, backbone)
+    return len(stored.read(["item"], where=pc.field("reason") == MISSING)) if stored.shards else 0
 
 
 def written(store: Store, backbone: str, shard: str) -> Shard | None:
-    """What a shard of videos has left here."""
+    """Return the shard of rejects of a shard of videos."""
     return store.table("rejects").snapshot().find(PARTITION, f"{backbone}/{shard}")
 
 
 def write(store: Store, run_id: str, backbone: str, shard: str, rejects: Sequence[dict[str, Any]]) -> None:
-    """The rejects of one shard of videos."""
+    """Write the rejects of one shard of videos."""
     table, name = store.table("rejects"), f"{backbone}/{shard}"
     if rejects or table.snapshot().find(PARTITION, name):
         rows = pa.Table.from_pylist(rejects, schema=table.schema.files)
@@ -50,9 +50,9 @@ def write(store: Store, run_id: str, backbone: str, shard: str, rejects: Sequenc
 
 
 def settle(store: Store, run_id: str, backbone: str, holding: Set[str], tried: Set[str], shards: Set[str]) -> None:
-    """Leave what still holds: rows of `holding` videos, and of those `tried` in this run only what its shards said."""
-    known = _known(store, backbone)
-    rows = known.read() if known.shards else None
+    """Keep the rows of `holding` videos; for those `tried` in this run only the rows of its shards."""
+    stored = _stored(store, backbone)
+    rows = stored.read() if stored.shards else None
     if rows is None:
         return
     names = {f"{backbone}/{shard}" for shard in shards}
@@ -62,7 +62,7 @@ def settle(store: Store, run_id: str, backbone: str, holding: Set[str], tried: S
     ]
     table = store.table("rejects")
     left = rows.filter(pa.array(keep, pa.bool_())).select(table.schema.files.names)
-    if len(left) == len(rows) and len(known.shards) == 1:
+    if len(left) == len(rows) and len(stored.shards) == 1:
         return
     settled = f"{backbone}/settled"
     if len(left):

@@ -71,7 +71,7 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     report = f"{len(tried) - rejected:,} of {len(tried):,} videos have features now ({rejected:,} rejected)"
     if not shards:
         other = recipe.difference(store, but="" if settings.weights else "weights_sha256")
-        report = "no video file is without features" + (f" ({other}: --force makes them anew)" if other else "")
+        report = "no video file is without features" + (f" ({other}: --force makes them again)" if other else "")
     report += f"; {projected:,} videos are projected into the joint space" if projected else ""
     return f"{report}; {embed_joint_texts(store, job.run_id, recipe, settings)}" if settings.joint else report
 

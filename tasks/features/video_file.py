@@ -1,7 +1,7 @@
-"""Opening a video file: which of its streams is the video, on which clock, and how long it claims to be.
+"""Opening a video file: its video stream, its clock, and the length that it claims.
 
-Times count from the container's own start, as players and captions do: where the picture begins after the sound, it
-begins late.
+Times count from the start of the container, as in players and captions: if the picture starts after the sound, it
+starts late.
 """
 
 import re
@@ -16,7 +16,7 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif"
-"""Those that hold a video. Play lists do not: they would make a text file read other files."""
+"""Containers that hold a video. Play lists do not: they would make a text file read other files."""
 _DURATION_TAG = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
@@ -29,8 +29,8 @@ class BadVideo(ValueError):
 
 
 @dataclass(frozen=True)
-class VideoFile:
-    """An open file and the video in it."""
+class OpenVideo:
+    """An open file and its video stream."""
 
     container: InputContainer
     stream: VideoStream
@@ -46,34 +46,36 @@ class VideoFile:
         return round(Fraction(self.container.start_time or 0, av.time_base) / self.time_base)
 
     def second(self, frame: av.VideoFrame) -> float:
-        """When a frame is first shown."""
+        """Return when a frame is first shown."""
         return float(((frame.pts or 0) - self.first_tick) * self.time_base)
 
     @property
     def claimed_s(self) -> float | None:
-        """When the video ends, by its own stream's header; None if that says nothing."""
+        """End of the video by the header of its stream; None if that has no duration."""
         begin_s = ((self.stream.start_time or 0) - self.first_tick) * self.time_base
         if self.stream.duration:
             return float(begin_s + self.stream.duration * self.time_base)
-        if found := _DURATION_TAG.match(self.stream.metadata.get("DURATION", "")):
-            hours, minutes, seconds = found.groups()
+        if tag := _DURATION_TAG.match(self.stream.metadata.get("DURATION", "")):
+            hours, minutes, seconds = tag.groups()
             return int(hours) * 3600 + int(minutes) * 60 + float(seconds)  # Matroska's: the end, not the length
         return self.container_s if len(self.container.streams) == 1 else None
 
     @property
     def container_s(self) -> float | None:
-        """How long the longest of all streams is, by the container's header."""
+        """Length of the longest of all streams, by the header of the container."""
         return self.container.duration / av.time_base if self.container.duration else None
 
 
 @contextmanager
-def open_video(address: str) -> Iterator[VideoFile]:
-    """A file or URL; a BadVideo if there is no video in it. Cover pictures are none."""
+def open_video(address: str) -> Iterator[OpenVideo]:
+    """Open a file or URL; a BadVideo if it has no video stream. A cover picture is none."""
     with av.open(address, options={"format_whitelist": CONTAINERS}) as container:
-        video_files = [
+        video_streams = [
             stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic
         ]
-        if not video_files:
+        if not video_streams:
             raise BadVideo("no video in the file", f"{address} has no video stream")
         best = container.streams.best("video")
-        yield VideoFile(container, best if isinstance(best, VideoStream) and best in video_files else video_files[0])
+        yield OpenVideo(
+            container, best if isinstance(best, VideoStream) and best in video_streams else video_streams[0]
+        )

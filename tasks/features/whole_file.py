@@ -1,7 +1,7 @@
-"""Whether the end of a video file is missing, by the sizes that MP4, Matroska and AVI files state of their parts.
+"""Whether the end of a video file is missing, by the sizes of parts that MP4, Matroska and AVI files state.
 
-A header's duration does not tell: fragmented MP4 has none, AVI's is guessed anew from what is there, and one that is
-nearly right is no proof. Transport streams, GIF and Ogg state no sizes: cut short, they are shorter videos.
+The duration in the header is no evidence: fragmented MP4 has none, that of AVI is guessed from what is there, and one
+that is nearly right proves nothing. Transport streams, GIF and Ogg state no sizes: cut short, they are shorter videos.
 """
 
 import struct
@@ -16,7 +16,7 @@ RIFF_SLACK = 8
 
 
 def is_cut(path: Path) -> bool:
-    """Whether a part of the file reaches beyond its end. False where the file does not say."""
+    """Return whether a part of the file reaches beyond its end; False if the file states no sizes."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(4)
@@ -29,29 +29,29 @@ def is_cut(path: Path) -> bool:
 
 
 def _mp4_is_cut(file: BinaryIO, size: int) -> bool:
-    place, kind = 0, b""
-    while place + 8 <= size:
-        file.seek(place)
+    position, kind = 0, b""
+    while position + 8 <= size:
+        file.seek(position)
         length, kind = struct.unpack(">I4s", file.read(8))
         if kind not in MP4_PARTS | MP4_FILLERS or length == 0:  # no MP4, or its last part goes on to the end
             return False
         if length == 1:
             (length,) = struct.unpack(">Q", file.read(8))
-        if length < 8 or place + length > size:
+        if length < 8 or position + length > size:
             return kind in MP4_PARTS
-        place += length
+        position += length
     return kind == b"moof"  # and the frames that it announces are not there
 
 
 def _avi_is_cut(file: BinaryIO, size: int) -> bool:
-    place = 0
-    while place + 8 <= size:
-        file.seek(place)
+    position = 0
+    while position + 8 <= size:
+        file.seek(position)
         kind, length = struct.unpack("<4sI", file.read(8))
         if kind != b"RIFF":
             return False
-        place += 8 + length + length % 2
-    return place > size + RIFF_SLACK
+        position += 8 + length + length % 2
+    return position > size + RIFF_SLACK
 
 
 def _matroska_is_cut(file: BinaryIO, size: int) -> bool:
@@ -64,7 +64,7 @@ def _matroska_is_cut(file: BinaryIO, size: int) -> bool:
 
 
 def _ebml_size(file: BinaryIO) -> int | None:
-    """A number whose first byte's leading zeros count its further bytes; None: all ones, `not known`."""
+    """Read a number whose first byte's leading zeros count its further bytes; None for all ones, `not known`."""
     first = file.read(1)[0]
     more = 8 - first.bit_length()
     value = int.from_bytes(bytes([first]) + file.read(more)) - (1 << 7 * (more + 1))

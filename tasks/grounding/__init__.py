@@ -1,1 +1,1 @@
-"""One video, one article: features, alignment and detection on request, and what comes of it as files and a page."""
+"""`vina ground`: find the steps of one article in one video, and write the result as files."""

@@ -1,4 +1,4 @@
-"""The steps to look for: from a file, from the store's articles, from the command line, or proposed by the vote."""
+"""The article to ground: from a file, from the store, typed as steps, or proposed by the vote of the narrations."""
 
 import json
 import re
@@ -22,18 +22,18 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 
 @dataclass(frozen=True)
 class Article:
-    """A title and the steps in their order."""
+    """A title, and steps in their order."""
 
     title: str
     steps: list[str]
     article_id: str | None = None
-    """Where it is the store's."""
+    """Id of an article of the store."""
     proposals: tuple[Ranked, ...] = ()
-    """The articles that the vote proposed, this one first, if nobody named one."""
+    """Articles that the vote proposed, this one first; none if the user named the article."""
 
 
 def read_article(path: Path) -> Article:
-    """A JSON file with `title` and `steps`, or a text file of one step a line under a first line `# Title`."""
+    """Read a JSON file with `title` and `steps`, or a text file with one step a line under a first line `# Title`."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -45,11 +45,11 @@ def read_article(path: Path) -> Article:
 
 def _from_json(text: str, path: Path) -> tuple[str, list[Any]]:
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except ValueError as error:
         raise ValueError(f"the article {path} is no JSON: {error}") from error
-    about = found if isinstance(found, dict) else {"steps": found}
-    title, steps = about.get("title") or "", about.get("steps")
+    entries = content if isinstance(content, dict) else {"steps": content}
+    title, steps = entries.get("title") or "", entries.get("steps")
     if not isinstance(steps, list):
         raise ValueError(f"the article {path} has no list of steps: {EXPECTED} is expected")
     return str(title), [step.get("headline", step) if isinstance(step, dict) else step for step in steps]
@@ -63,50 +63,76 @@ def _from_lines(text: str) -> tuple[str, list[str]]:
 
 
 def article_of(texts: Sequence[str]) -> Article:
-    """Steps as they were typed: one each, or several in one text, between semicolons or on lines of their own."""
+    """Return an article of steps as they were typed: a text holds one, or several between semicolons or on lines."""
     return _checked("", [step for text in texts for step in re.split(r"[;\n]", text)], "--steps")
 
 
 def _checked(title: str, steps: Sequence[Any], where: str) -> Article:
     if wrong := [step for step in steps if not isinstance(step, str)]:
         raise ValueError(f"{where}: a step must be a text, not {str(wrong[0])[:80]!r}")
-    known = [text for step in steps if (text := clean(step))]
-    if not known:
+    texts = [text for step in steps if (text := clean(step))]
+    if not texts:
         raise ValueError(f"{where} has no steps: give at least one")
-    return Article(clean(title), known)
+    return Article(clean(title), texts)
 
 
-def article_in(store: Store, task: str) -> Article:
-    """An article of the store, by its id (with or without its source), or by its title."""
+def find_article(name: str, store: Store | None) -> Article:
+    """Return the article of a file, if there is one of that name, or of the store, by its id or title."""
+    if _exists(name):
+        return read_article(Path(name))
+    if store is None:
+        raise ValueError(
+            f"there is no file {name}, and no store to find an article in: name a file with steps (--article FILE), "
+            "or a store (--store)"
+        )
+    try:
+        return article_in(store, name)
+    except UnknownArticle as error:
+        raise ValueError(f"there is no file {name}, and {error}") from error
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # a title may be longer than the name of a file can be
+        return False
+
+
+class UnknownArticle(ValueError):
+    """The store has no article of that id or title."""
+
+
+def article_in(store: Store, name: str) -> Article:
+    """Return an article of the store by its id (with or without its source) or its title."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"""
             SELECT article_id, title FROM articles SEMI JOIN steps USING (article_id)
-            WHERE article_id = {quoted(task)} OR split_part(article_id, '/', 2) = {quoted(task)}
-               OR {TITLE_KEY} = (SELECT {TITLE_KEY} FROM (SELECT {quoted(task)} AS title))
-            ORDER BY article_id <> {quoted(task)}, source <> {quoted(DEFAULT_SOURCE)}, article_id""").to_pylist()
+            WHERE article_id = {quoted(name)} OR split_part(article_id, '/', 2) = {quoted(name)}
+               OR {TITLE_KEY} = (SELECT {TITLE_KEY} FROM (SELECT {quoted(name)} AS title))
+            ORDER BY article_id <> {quoted(name)}, source <> {quoted(DEFAULT_SOURCE)}, article_id""").to_pylist()
         if not rows:
             near = catalogue.query(f"""
                 SELECT DISTINCT article_id, title FROM articles SEMI JOIN steps USING (article_id)
-                ORDER BY least(levenshtein(article_id, {quoted(task)}),
-                               levenshtein(lower(title), lower({quoted(task)}))), article_id LIMIT 3""").to_pylist()
-            hint = "; ".join(f"{row['article_id']} ({row['title']})" for row in near) or "none has: import some"
-            raise ValueError(f"the store has no article {task!r} with steps; the nearest: {hint}")
-        if len({row["title"] for row in rows}) > 1 and rows[0]["article_id"] != task:
+                ORDER BY least(levenshtein(article_id, {quoted(name)}),
+                               levenshtein(lower(title), lower({quoted(name)}))), article_id LIMIT 3""").to_pylist()
+            hint = "; ".join(f"{row['article_id']} ({row['title']})" for row in near) or "none (import some)"
+            raise UnknownArticle(f"the store has no article {name!r} with steps; the nearest: {hint}")
+        if len({row["title"] for row in rows}) > 1 and rows[0]["article_id"] != name:
             listed = ", ".join(row["article_id"] for row in rows[:5])
-            raise ValueError(f"{task!r} is the id of several articles: choose one of {listed}")
-        own = quoted(rows[0]["article_id"])
-        steps = catalogue.query(f"SELECT headline FROM steps WHERE article_id = {own} ORDER BY row")
+            raise ValueError(f"{name!r} is the id of several articles: choose one of {listed}")
+        article_id = quoted(rows[0]["article_id"])
+        steps = catalogue.query(f"SELECT headline FROM steps WHERE article_id = {article_id} ORDER BY row")
     return Article(rows[0]["title"], steps["headline"].to_pylist(), rows[0]["article_id"])
 
 
 def propose(store: Store, video_id: str | None, narrations: Sequence[str]) -> Article:
-    """The article that most narrations vote for: as the store has counted, or counted now."""
+    """Return the article with most votes of the narrations: votes of the store, or votes counted now."""
     if not narrations:
         raise ValueError(
-            "there are no steps to look for, and no narrations to find an article by: name --article FILE, --task ID "
-            'or --steps "...; ...", or give --narrations FILE'
+            "there are no steps to look for, and no narrations to find an article by: name --article (a file, "
+            'or an id or title of the store) or --steps "...; ...", or give --narrations FILE'
         )
-    found = look_up(store, video_id) if video_id else vote_now(store, list(narrations), PairingSettings())
-    best = found.ranking[:PROPOSALS]
+    votes = look_up(store, video_id) if video_id else vote_now(store, list(narrations), PairingSettings())
+    best = votes.ranking[:PROPOSALS]
     article = article_in(store, best[0].article_id)
     return Article(article.title, article.steps, article.article_id, best)

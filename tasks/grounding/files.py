@@ -1,4 +1,4 @@
-"""An answer as a file: JSON, CSV, WebVTT chapters for players, or a page."""
+"""The result of `vina ground` as JSON, CSV, or WebVTT chapters for video players."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from storage.objects import whole_file
+from storage.objects import atomic_file
 from tasks.grounding.grounding import Grounded
 from vina_model.grounder import GroundedStep
 
@@ -16,10 +16,10 @@ COLUMNS = ("step", "text", "start_s", "end_s", "score", "presence", "shown")
 
 
 def as_rows(grounded: Grounded) -> list[dict[str, Any]]:
-    """COLUMNS of each step, in the article's order, numbered from 1."""
+    """Return COLUMNS of each step, in the order of the article, numbered from 1."""
     return [
         dict(zip(COLUMNS, (number, step.text, *_numbers(step), step.is_shown), strict=True))
-        for number, step in enumerate(grounded.found.steps, 1)
+        for number, step in enumerate(grounded.result.steps, 1)
     ]
 
 
@@ -29,11 +29,11 @@ def _numbers(step: GroundedStep) -> list[float | None]:
 
 
 def as_json(grounded: Grounded) -> str:
-    """All that is known, for scripts."""
+    """Return everything about the result, for scripts."""
     article = grounded.article
-    answer = {
+    content = {
         "video": grounded.video_input.name,
-        "seconds": grounded.found.num_seconds,
+        "seconds": grounded.result.num_seconds,
         "model": grounded.model.name,
         "backbone": grounded.model.backbone,
         "narrations": len(grounded.video_input.narrations),
@@ -41,11 +41,11 @@ def as_json(grounded: Grounded) -> str:
         "proposals": [vars(ranked) for ranked in article.proposals],
         "steps": as_rows(grounded),
     }
-    return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def as_csv(grounded: Grounded) -> str:
-    """One line a step."""
+    """Return one line a step."""
     sink = io.StringIO()
     writer = csv.DictWriter(sink, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -54,9 +54,11 @@ def as_csv(grounded: Grounded) -> str:
 
 
 def as_chapters(grounded: Grounded) -> str:
-    """WebVTT chapters of the steps that are shown, one after the other: steps that share most of their time share a
-    chapter, others end where the next begins."""
-    steps = (step for step in grounded.found.steps if step.is_shown is not False)
+    """Return WebVTT chapters of the steps that are shown, which do not overlap.
+
+    Steps that share most of their time share a chapter; others end where the next begins.
+    """
+    steps = (step for step in grounded.result.steps if step.is_shown is not False)
     cues: list[tuple[float, float, str]] = []
     for step in sorted(steps, key=lambda step: (step.start_s, step.end_s)):
         start, end, text = step.start_s, step.end_s, step.text
@@ -67,7 +69,7 @@ def as_chapters(grounded: Grounded) -> str:
             else:
                 cues.append((before[0], start, before[2]))
         cues.append((start, end, text))
-    missing = [step.text for step in grounded.found.steps if step.is_shown is False]
+    missing = [step.text for step in grounded.result.steps if step.is_shown is False]
     parts = ["WEBVTT", *([f"NOTE not shown: {_line('; '.join(missing))}"] if missing else [])]
     parts += [f"{_clock(start)} --> {_clock(end)}\n{_line(text)}" for start, end, text in cues]
     return "\n\n".join(parts) + "\n"
@@ -83,10 +85,10 @@ def _clock(seconds: float) -> str:
 
 
 FORMATS: dict[str, Callable[[Grounded], str]] = {".json": as_json, ".csv": as_csv, ".vtt": as_chapters}
-"""By the ending of the file's name; a page has one more, `.html`."""
+"""By the ending of the file's name; `.html`, a page, is written by tasks/pages."""
 
 
-def write_whole(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    with whole_file(path) as partial:
+def write_text(path: Path, text: str) -> None:
+    """Write a file that appears complete or not at all."""
+    with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")

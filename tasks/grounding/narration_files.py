@@ -1,4 +1,4 @@
-"""What is said in one video, from a file: SRT, WebVTT, or JSON."""
+"""Narrations of one video from a file: SRT, WebVTT, or JSON."""
 
 import json
 from pathlib import Path
@@ -14,14 +14,14 @@ EXPECTED = '[{"text": ..., "start": ..., "end": ...}, ...], the same under "segm
 
 
 class _Strict:
-    """One file of one video, named by its user: what cannot be read is an error."""
+    """Raises at the first row that cannot be read: the user named this one file."""
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None) -> None:
         raise BadFile(reason, f"{file}, line {line}: {reason}: {detail}", line)
 
 
 def read_narrations(path: Path) -> list[Sentence]:
-    """The sentences of a file, in their spoken order; a ValueError says what is wrong with it."""
+    """Return the sentences of a file in spoken order; a ValueError names what is wrong with the file."""
     if path.suffix.lower() not in KINDS:
         raise ValueError(f"narrations are read from {', '.join(KINDS)}, not from {path}")
     if not path.is_file():
@@ -33,10 +33,10 @@ def read_narrations(path: Path) -> list[Sentence]:
 
 def _from_json(path: Path) -> list[Sentence]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise ValueError(f"{path} is no JSON: {error}") from error
-    rows = found.get("segments", found) if isinstance(found, dict) else found
+    rows = content.get("segments", content) if isinstance(content, dict) else content
     if isinstance(rows, dict):
         columns: list[Any] = [rows.get(name) for name in COLUMNS]
         if not all(isinstance(column, list) for column in columns) or len(set(map(len, columns))) > 1:
@@ -44,13 +44,13 @@ def _from_json(path: Path) -> list[Sentence]:
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
     if not isinstance(rows, list):
         raise ValueError(f"{path}: {EXPECTED} is expected")
-    return [sentence for place, row in enumerate(rows) if (sentence := _sentence(row, place, path)).text]
+    return [sentence for entry, row in enumerate(rows) if (sentence := _sentence(row, entry, path)).text]
 
 
-def _sentence(row: Any, place: int, path: Path) -> Sentence:
+def _sentence(row: Any, entry: int, path: Path) -> Sentence:
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-        raise ValueError(f"{path}, entry {place}: {EXPECTED} is expected")
+        raise ValueError(f"{path}, entry {entry}: {EXPECTED} is expected")
     start_s, end_s = number(row.get("start")), number(row.get("end"))
     if problem := time_problem(start_s, end_s):
-        raise ValueError(f"{path}, entry {place}: {problem}, from {row.get('start')} to {row.get('end')}")
+        raise ValueError(f"{path}, entry {entry}: {problem}, from {row.get('start')} to {row.get('end')}")
     return Sentence(clean(row["text"]), start_s, end_s)

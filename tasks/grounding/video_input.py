@@ -1,4 +1,4 @@
-"""The video to look at: one of the store's by its id, or any file; its features are read, or made now."""
+"""The video to ground in: an imported one by its id, or any file. Features are read from the store, or made now."""
 
 import logging
 import re
@@ -14,8 +14,9 @@ import numpy.typing as npt
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
+from storage.fingerprint import file_hash
 from storage.objects import fetch
-from tasks.features.backbones import BACKBONES
+from tasks.features.backbones import BACKBONES, backbone_of
 from tasks.features.extraction import extract
 from tasks.features.progress import Progress
 from tasks.features.recipe import Recipe
@@ -26,7 +27,6 @@ from tasks.importers.captions import Sentence
 from tasks.importers.text_files import BadFile
 from tasks.importers.videos import MEDIA, probe_duration_s
 from tasks.pipeline.progress import say
-from tasks.training.models import content_of
 from vina_model.grounder import Grounder
 
 LOG = logging.getLogger("vina.grounding")
@@ -35,45 +35,45 @@ RANDOM = re.compile(r"random:(\d+)")
 
 @dataclass(frozen=True)
 class VideoInput:
-    """A video, what is seen in it (T x V) and what is said."""
+    """A video with its features (T x V) and narrations."""
 
     name: str
     video_id: str | None
-    """Where it is the store's."""
+    """Id of an imported video."""
     video_file: str | None
-    """Where its file is, if there is one: a path or s3://..."""
+    """A path or s3://..., if the video has a file."""
     features_TV: npt.NDArray[np.floating]
     narrations: list[Sentence]
 
 
-def look_at(
+def read_video(
     video: str, model: Grounder, store: Store | None, narrations: Path | None, weights: str | None, device: str
 ) -> VideoInput:
-    """A file if there is one of that name, else the store's video of that id; a ValueError says what is missing."""
-    said = read_narrations(narrations) if narrations else None
+    """Read a file, if there is one of that name, or an imported video by its id; a ValueError names what is missing."""
+    sentences = read_narrations(narrations) if narrations else None
     if video.startswith("s3://") or Path(video).exists() or Path(video).suffix.lower() in MEDIA:
         with tempfile.TemporaryDirectory() as folder:
             vectors = features_of(local_video(video, Path(folder)), model, store, weights, device)
         video_id = _id_of(store, video) if store else None
-        if said is None and store is not None and video_id is not None:
-            said = said_in(store, video_id)
-        return VideoInput(Path(video).stem, video_id, video, vectors, said or [])
+        if sentences is None and store is not None and video_id is not None:
+            sentences = narrations_in(store, video_id)
+        return VideoInput(Path(video).stem, video_id, video, vectors, sentences or [])
     if store is None:
         raise ValueError(f"there is no file {video}, and no store to look for a video of that id in (--store)")
-    known = known_video(store, video)
-    seen = FeatureReader(store, model.backbone)
-    if video in seen.num_seconds:
-        vectors = seen.read(video)
-    elif known["uri"] is None:
+    uri = stored_video(store, video)["uri"]
+    reader = FeatureReader(store, model.backbone)
+    if video in reader.num_seconds:
+        vectors = reader.read(video)
+    elif uri is None:
         raise ValueError(f"video {video!r} has no features of {model.backbone}, and no file to make them from")
     else:
         with tempfile.TemporaryDirectory() as folder:
-            vectors = features_of(local_video(known["uri"], Path(folder)), model, store, weights, device)
-    return VideoInput(video, video, known["uri"], vectors, said_in(store, video) if said is None else said)
+            vectors = features_of(local_video(uri, Path(folder)), model, store, weights, device)
+    return VideoInput(video, video, uri, vectors, narrations_in(store, video) if sentences is None else sentences)
 
 
 def local_video(uri: str, folder: Path) -> Path:
-    """A video's file; an object on S3 is copied into the folder."""
+    """Return the file of a video; an object on S3 is copied into the folder."""
     if not uri.startswith("s3://"):
         return Path(uri)
     copy = folder / f"video{Path(uri).suffix}"
@@ -87,7 +87,7 @@ def local_video(uri: str, folder: Path) -> Path:
 def features_of(
     path: Path, model: Grounder, store: Store | None, weights: str | None, device: str
 ) -> npt.NDArray[np.floating]:
-    """A file's features, T x V, made as those were that the model has learnt from."""
+    """Make the features of a file, T x V, in the same way as those that the model was trained on."""
     if not path.is_file():
         raise ValueError(f"there is no video file at {path}" + (": it is a folder" if path.is_dir() else ""))
     try:
@@ -96,11 +96,11 @@ def features_of(
         raise ValueError(str(error)) from error
     settings = _settings(model, store, weights, device)
     recipe = Recipe.of(settings)
-    theirs = model.made_with.get("weights_sha256")
-    if theirs is not None and theirs != recipe.weights:
+    trained_on = model.made_with.get("weights_sha256")
+    if trained_on is not None and trained_on != recipe.weights:
         raise ValueError(
-            f"the model has learnt from {model.backbone} features by weights {theirs[:16]}, not {recipe.weights[:16]}: "
-            "name the file of those weights (--weights)"
+            f"the model has learnt from {model.backbone} features by weights {trained_on[:16]}, "
+            f"not {recipe.weights[:16]}: name the file of those weights (--weights)"
         )
     progress = Progress(1, expected_s or 0.0)
     say(LOG, 0.0, f"{path.name}: {model.backbone} features of {expected_s or 0:.0f} s of video")
@@ -113,25 +113,25 @@ def features_of(
 
 
 def _settings(model: Grounder, store: Store | None, weights: str | None, device: str) -> FeatureSettings:
-    """As the model's features were made; a ValueError if nobody can make them here."""
+    """Return the settings that the model's features were made with; a ValueError if they cannot be made here."""
     made_with = model.made_with
     if model.backbone not in BACKBONES:
         raise ValueError(
             f"the model takes features of {model.backbone!r}, which cannot be made here (only {', '.join(BACKBONES)}): "
             "import them with `vina import features`, and name the video by its id"
         )
-    theirs = str(made_with.get("weights_sha256"))
-    is_random = RANDOM.fullmatch(theirs)
-    has_own = BACKBONES[model.backbone].weights is not None
-    found = weights or (None if is_random or has_own else _known_weights(store, theirs))
-    if found is None and not is_random and not has_own:
+    weights_hash = str(made_with.get("weights_sha256"))
+    is_random = RANDOM.fullmatch(weights_hash)
+    is_packaged = backbone_of(model.backbone).weights is not None
+    chosen_weights = weights or (None if is_random or is_packaged else _used_weights(store, weights_hash))
+    if chosen_weights is None and not is_random and not is_packaged:
         raise ValueError(
             f"the model takes features of {model.backbone} with its trained weights: name their file with --weights"
         )
     seed = int(is_random[1]) if is_random else int(made_with.get("seed", 0))
     return FeatureSettings(
         backbone=model.backbone,
-        weights=found,
+        weights=chosen_weights,
         seed=seed,
         size_px=made_with.get("frame_px"),
         short_side_px=made_with.get("short_side_px"),
@@ -139,8 +139,8 @@ def _settings(model: Grounder, store: Store | None, weights: str | None, device:
     )
 
 
-def _known_weights(store: Store | None, sha256: str) -> str | None:
-    """The file of these weights, if a run of the store has used it and it is still there."""
+def _used_weights(store: Store | None, sha256: str) -> str | None:
+    """Return the file of these weights, if a run of the store has used it and it still exists."""
     if store is None:
         return None
     with Catalogue(store) as catalogue:
@@ -148,19 +148,19 @@ def _known_weights(store: Store | None, sha256: str) -> str | None:
             SELECT configuration ->> '$.settings.features.weights' AS weights
             FROM runs ORDER BY started_at DESC""").to_pylist()
     paths = dict.fromkeys(row["weights"] for row in rows if row["weights"])
-    return next((path for path in paths if content_of(path) == sha256), None)
+    return next((path for path in paths if file_hash(path) == sha256), None)
 
 
 def _id_of(store: Store, video_file: str) -> str | None:
-    """The id of an imported video, by its file."""
+    """Return the id of an imported video by its file."""
     uri = video_file if video_file.startswith("s3://") else str(Path(video_file).resolve())
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(uri)} LIMIT 1")
     return next(iter(rows["video_id"].to_pylist()), None)
 
 
-def known_video(store: Store, video_id: str) -> Mapping[str, Any]:
-    """A video's id and where its video is, if it has one; a ValueError if the store has never heard of it."""
+def stored_video(store: Store, video_id: str) -> Mapping[str, Any]:
+    """Return the id and the uri (or None) of an imported video; a ValueError if the store has no such video."""
     with Catalogue(store) as catalogue:
         rows = (
             catalogue.query(f"""
@@ -178,10 +178,10 @@ def known_video(store: Store, video_id: str) -> Mapping[str, Any]:
     return dict(rows[0])
 
 
-def said_in(store: Store, video_id: str) -> list[Sentence]:
-    """What is said in a video of the store."""
+def narrations_in(store: Store, video_id: str) -> list[Sentence]:
+    """Return the narrations of an imported video, in spoken order."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"""
-            SELECT source, text, start_s, end_s FROM narrations WHERE video_id = {quoted(video_id)}
-            QUALIFY source = min(source) OVER () ORDER BY row""").to_pylist()
+            SELECT text, start_s, end_s FROM video_narrations WHERE video_id = {quoted(video_id)}
+            ORDER BY row""").to_pylist()
     return [Sentence(row["text"], row["start_s"], row["end_s"]) for row in rows]

@@ -1,4 +1,1 @@
-"""Importers: whatever part of the real data sets a user has, into the store's tables.
-
-One file a source. `intake.py` takes what they find: it keeps rows, rejects with file and line, counts, and commits.
-"""
+"""The stage `import`: real data sets, or any part of them, into the tables. One file a source; see README.md."""

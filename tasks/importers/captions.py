@@ -4,8 +4,8 @@ Captions made by machines overlap, repeat the line before, have no punctuation a
 1. Merge: tags, entities and white space are cleaned; lines that a cue repeats from the cue right before it are dropped
    (captions that roll up); cues go in the order of their starts.
 2. De-overlap: a cue ends when the next one starts, at the latest.
-3. Split: words are spread over their cue by their letters. A sentence ends after `.`, `?` or `!`, before a silence of a
-   second, at the end of a cue once it has ten words, and after thirty words in any case.
+3. Split: words share the time of their cue by their letters. A sentence ends after `.`, `?` or `!`, before a silence of
+   a second, at the end of a cue once it has ten words, and after thirty words in any case.
 Sentences never overlap, and every word that is not a repeat is in exactly one of them.
 """
 
@@ -124,9 +124,9 @@ def sentences_of(cues: list[Cue]) -> list[Sentence]:
 
 def _words(cues: list[Cue]) -> Iterator[_Word]:
     ordered = _without_repeats(sorted(cues, key=lambda cue: cue.start_s))
-    for place, (start_s, end_s, lines) in enumerate(ordered):
-        if place + 1 < len(ordered):
-            end_s = min(end_s, ordered[place + 1][0])
+    for number, (start_s, end_s, lines) in enumerate(ordered):
+        if number + 1 < len(ordered):
+            end_s = min(end_s, ordered[number + 1][0])
         words = " ".join(lines).split()
         letters = sum(len(word) + 1 for word in words)
         clock = 0
@@ -143,9 +143,9 @@ def _without_repeats(cues: list[Cue]) -> list[tuple[float, float, tuple[str, ...
     before: Cue | None = None
     for cue in cues:
         lines = cue.lines
-        said = before.lines if before and cue.start_s <= before.end_s + ROLL_UP_S else ()
-        for count in range(min(len(said), len(lines)), 0, -1):
-            if said[-count:] == lines[:count]:
+        shown_before = before.lines if before and cue.start_s <= before.end_s + ROLL_UP_S else ()
+        for count in range(min(len(shown_before), len(lines)), 0, -1):
+            if shown_before[-count:] == lines[:count]:
                 lines = lines[count:]
                 break
         before = cue

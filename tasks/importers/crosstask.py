@@ -26,7 +26,7 @@ SplitOf = Callable[[str, str], str]
 
 
 def import_crosstask(files: Files, session: ImportSession) -> None:
-    """Whatever there is of the release. Annotations need their tasks, from here or from an earlier import."""
+    """Import whatever there is of the release. Annotations need their tasks, from here or an earlier import."""
     stored = session.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
     steps: Steps = {(row["article_id"], row["step_id"]): row["headline"] for row in stored}
     for path in files.named("tasks_*.txt"):
@@ -47,7 +47,7 @@ def import_crosstask(files: Files, session: ImportSession) -> None:
 
 
 def _read_validation_list(files: Files, session: ImportSession) -> SplitOf:
-    """Which split a video of a task belongs to, by this import's list or that of an earlier one."""
+    """Return the function that gives the split of a video of a task, by the list of this import or an earlier one."""
     stored = session.stored_rows("videos", SOURCE, "video_id", "article_id", "split")
     validation = {(row["video_id"], row["article_id"]) for row in stored if row["split"] == "validation"}
     for path in files.named("videos_val.csv"):
@@ -62,20 +62,20 @@ def _read_validation_list(files: Files, session: ImportSession) -> SplitOf:
 
 
 def _read_tasks(path: Path, session: ImportSession) -> Steps:
-    """Blocks of five lines and a blank one: id, title, address, number of steps, steps joined by commas."""
+    """Read blocks of five lines and a blank one: id, title, address, number of steps, steps joined by commas."""
     steps: Steps = {}
     block: list[str] = []
-    begin, found = 0, False
+    begin, has_blocks = 0, False
     for line, text in chain(read_lines(path, session), [(0, "")]):
         if text.strip():
             begin = begin if block else line
             block.append(clean(text))
             continue
         if block:
-            found = True
+            has_blocks = True
             steps |= _read_block(block, path, begin, session)
         block = []
-    if not found:
+    if not has_blocks:
         raise BadFile("empty file", f"{path} is empty; blocks of five lines are expected")
     return steps
 

@@ -1,7 +1,7 @@
-"""Features that somebody has extracted: a folder of `VIDEO.npy` or `VIDEO.pth.tar`, T x D, one row a second, any width.
+"""Features made with other tools: a folder of `VIDEO.npy` or `VIDEO.pth.tar`, T x D, one row a second, any width.
 
 `VIDEO.mp4.npy` and `VIDEO.webm.npy`, HowTo100M's names, are the same. All vectors of a backbone have one width, that of
-the first. Vectors are kept as float16; how they were made is not known and is said so in the table.
+the first. Vectors are kept as float16; the table notes that it is not known how they were made.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ HOW = dict.fromkeys(TABLES["features"].constants) | {"stride_s": 1.0, "layer": A
 
 
 def import_features(files: Files, session: ImportSession, backbone: str, width: int | None = None) -> None:
-    """Every file as the features of one video. `width` is that of the backbone, if the store knows it already."""
+    """Import every file as the features of one video. `width` is that of the backbone's stored features, if any."""
     partition = {"backbone": backbone}
     for path in files.ending(".npy", *TENSORS):
         with session.file(path, one_item=True):
@@ -42,7 +42,7 @@ def import_features(files: Files, session: ImportSession, backbone: str, width: 
 
 
 def video_id_of(path: Path) -> str:
-    """The file's name without the endings that say what it is."""
+    """Return the name of a file without its endings."""
     name = path.name
     for endings in ((".npy", *TENSORS), MEDIA):
         name = next((name[: -len(ending)] for ending in endings if name.lower().endswith(ending)), name)
@@ -63,12 +63,12 @@ def _load(path: Path) -> npt.NDArray[np.generic]:
 def _load_tensor(path: Path) -> npt.NDArray[np.generic]:
     import torch  # which takes seconds to load, and most folders hold no tensors
 
-    found = torch.load(path, map_location="cpu", weights_only=True)
-    if isinstance(found, dict) and len(found) == 1:
-        found = next(iter(found.values()))
-    if not isinstance(found, torch.Tensor):
-        raise BadFile("not an array", f"{path} holds a {type(found).__name__}; one tensor is expected")
-    plain = found.detach()
+    content = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(content, dict) and len(content) == 1:
+        content = next(iter(content.values()))
+    if not isinstance(content, torch.Tensor):
+        raise BadFile("not an array", f"{path} holds a {type(content).__name__}; one tensor is expected")
+    plain = content.detach()
     return np.asarray((plain.float() if plain.is_floating_point() else plain).numpy())
 
 

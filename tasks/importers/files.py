@@ -1,4 +1,4 @@
-"""The files under the path that a user names, and the names by which data sets call their tasks."""
+"""The files under a path; ids of articles, and method numbers in their titles."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _METHOD = re.compile(r"(?<=[^A-Z\d\s])(\d{1,2})$")
 
 
 class Files:
-    """The files under a folder, or the one file named. Links are followed; hidden files are left alone.
+    """The files under a folder, or one file. Links are followed; hidden files are skipped.
 
     `problems` are the folders that cannot be read.
     """
@@ -25,13 +25,13 @@ class Files:
         self._files = sorted(self._walk()) if self.path.is_dir() else [self.path]
 
     def _walk(self) -> Iterator[Path]:
-        known: set[str] = set()
+        visited: set[str] = set()
         for folder, folders, names in os.walk(self.path, followlinks=True, onerror=self.problems.append):
             real = os.path.realpath(folder)
-            if real in known:  # a link to a folder above
+            if real in visited:  # a link to a folder above
                 folders.clear()
                 continue
-            known.add(real)
+            visited.add(real)
             folders[:] = [name for name in folders if not name.startswith(".")]
             for name in (*folders, *names):
                 path = Path(folder, name)
@@ -39,27 +39,27 @@ class Files:
                     yield path
 
     def named(self, pattern: str) -> list[Path]:
-        """The files, or folders in place of files, whose names match a pattern; a `/` in it stands for a folder."""
+        """Return files (and folders) whose names match a pattern; a pattern with a `/` matches folder and name."""
         if "/" in pattern:
             return [file for file in self._files if fnmatch("/".join(file.parts[-2:]), pattern)]
         return [file for file in self._files if fnmatch(file.name, pattern)]
 
     def ending(self, *endings: str) -> list[Path]:
-        """The files, or folders in place of files, whose names end so, in small or capital letters."""
+        """Return files (and folders) whose names have one of these endings, in small or capital letters."""
         return [file for file in self._files if file.name.lower().endswith(endings)]
 
 
-def article_id(source: str, own_id: str) -> str:
-    """An article's id: its source and the source's own id. So no two sources' articles are ever taken for one."""
-    return f"{source}/{own_id}"
+def article_id(source: str, id_in_source: str) -> str:
+    """Return the id of an article: its source and its id there, so that articles of two sources never share an id."""
+    return f"{source}/{id_in_source}"
 
 
 def split_title(text: str) -> tuple[str, str | None]:
-    """A title without `How to`, and its method number.
+    """Return a title without `How to`, and its method number.
 
     wikiHow's dumps write the number right behind the last letter: `How to Grill Bacon2`. Behind a capital letter
     (`CS6`) or a space (`Windows 7`) it belongs to the title.
     """
     title = re.sub(r"^how to\s+", "", clean(text), flags=re.IGNORECASE)
-    found = _METHOD.search(title)
-    return (title[: found.start()], found[1]) if found else (title, None)
+    match = _METHOD.search(title)
+    return (title[: match.start()], match[1]) if match else (title, None)

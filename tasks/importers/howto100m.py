@@ -10,7 +10,7 @@ from pathlib import Path
 from tasks.importers.files import Files, article_id, split_title
 from tasks.importers.import_session import ImportSession
 from tasks.importers.json_entries import read_json
-from tasks.importers.narrations import Narrations
+from tasks.importers.narrations import NarrationWriter
 from tasks.importers.text_files import clean, read_csv, read_table, whole_number
 
 SOURCE = "howto100m"
@@ -19,7 +19,7 @@ EXPECTED = "HowTo100M_v1.csv, task_ids.csv, sentencified*.json"
 
 
 def import_howto100m(files: Files, session: ImportSession) -> None:
-    """Whatever there is of the three files."""
+    """Import whatever there is of the three kinds of files."""
     for path in files.named("task_ids*.csv"):
         with session.file(path):
             _read_tasks(path, session)
@@ -61,7 +61,7 @@ def _read_videos(path: Path, session: ImportSession) -> None:
 
 
 def _read_narrations(path: Path, session: ImportSession) -> None:
-    narrations, are_captions = Narrations(session, SOURCE, path), "caption" in path.name
+    narrations, are_captions = NarrationWriter(session, SOURCE, path), "caption" in path.name
     try:
         for video_id, value, line, num_bytes in read_json(path, session.rows_of("narrations")):
             if isinstance(value, dict) and {"text", "start", "end"} <= value.keys():

@@ -1,6 +1,6 @@
 """HTM-Align: `htm_align.json`, video id -> [[alignable 0/1, start, end, text], ...] in spoken order.
 
-A narration that is not alignable has no true time: its times are left out.
+A narration that is not alignable has no true time: its times are dropped.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ EXPECTED = "htm_align.json"
 
 
 def import_htm_align(files: Files, session: ImportSession) -> None:
-    """All JSON files there are: each is of this form."""
+    """Import all JSON files; each is of this form."""
     for path in files.named("*.json"):
         with session.file(path):
             for entry in read_json(path, session.rows_of("annotations")):
@@ -34,17 +34,17 @@ def _read_video(entry: Entry, path: Path, session: ImportSession) -> None:
     if admission is Admission.REFUSED:
         return
     rows = []
-    for place, narration in enumerate(entry.value):
-        row = _row(entry.key, place, narration)
+    for narration_row, narration in enumerate(entry.value):
+        row = _row(entry.key, narration_row, narration)
         if isinstance(row, str):
-            session.reject(entry.key, row, f"narration {place}: {narration}"[:500], path, entry.line)
+            session.reject(entry.key, row, f"narration {narration_row}: {narration}"[:500], path, entry.line)
         else:
             rows.append(row)
     session.keep_or_count(admission, "annotations", PARTITION, rows)
 
 
-def _row(video_id: str, place: int, row: Any) -> dict[str, Any] | str:
-    """A row of `annotations`, or what is wrong."""
+def _row(video_id: str, narration_row: int, row: Any) -> dict[str, Any] | str:
+    """Return a row of `annotations`, or the reason to reject it."""
     if not isinstance(row, list) or len(row) != 4 or row[0] not in (0, 1) or not isinstance(row[3], str):
         return "malformed narration"
     alignable, start, end, text = bool(row[0]), number(row[1]), number(row[2]), clean(row[3])
@@ -54,7 +54,7 @@ def _row(video_id: str, place: int, row: Any) -> dict[str, Any] | str:
         return problem
     return {
         "video_id": video_id,
-        "narration_row": place,
+        "narration_row": narration_row,
         "text": text,
         "start_s": start if alignable else None,
         "end_s": end if alignable else None,

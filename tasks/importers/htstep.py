@@ -1,6 +1,6 @@
 """HT-Step: `taxonomy.csv` -> articles and steps, `video_splits.json` -> videos, `annotations.json` -> annotations.
 
-An activity's variation is an article of its own. Steps are known by their `global_step_index`, which has gaps;
+Each variation of an activity is an article. Steps are identified by their `global_step_index`, which has gaps;
 headlines repeat, so nothing is looked up by text.
 """
 
@@ -22,7 +22,7 @@ Steps = dict[str, tuple[str, str]]
 
 
 def import_htstep(files: Files, session: ImportSession) -> None:
-    """Whatever there is of the three files. Annotations need the taxonomy, from here or from an earlier import."""
+    """Import whatever there is of the three files. Annotations need the taxonomy, from here or an earlier import."""
     stored = session.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
     steps: Steps = {row["step_id"]: (row["article_id"], row["headline"]) for row in stored}
     for path in files.named("taxonomy.csv"):
@@ -70,7 +70,7 @@ def _activity(row: dict[str, Any]) -> list[str]:
     return [row["activity"]] + ([variation] if variation != "none" else [])
 
 
-def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: Path, session: ImportSession) -> None:
+def _keep_article(name: str, members: list[tuple[int, dict[str, str]]], path: Path, session: ImportSession) -> None:
     first_line, first = members[0]
     title, *variation = _activity(first)
     ordered = sorted((row for _, row in members), key=lambda row: int(row["step_index"]))
@@ -78,7 +78,7 @@ def _keep_article(own_id: str, members: list[tuple[int, dict[str, str]]], path: 
         {"step_id": row["global_step_index"], "headline": row["headline"], "paragraph": row["paragraph"] or None}
         for row in ordered
     ]
-    article = {"article_id": own_id, "title": title, "variation": variation[0] if variation else None}
+    article = {"article_id": name, "title": title, "variation": variation[0] if variation else None}
     session.keep_article(SOURCE, article, steps, path, first_line)
 
 
@@ -102,7 +102,7 @@ def _read_splits(path: Path, session: ImportSession) -> dict[str, str]:
 def _read_annotation(
     entry: Entry, path: Path, steps: Steps, splits: dict[str, str], session: ImportSession
 ) -> dict[str, Any] | None:
-    """Keep a video's segments; returns what they say about the video."""
+    """Keep the segments of a video; returns its row of `videos`, or None."""
     value, rejects = entry.value, session.rows_of("annotations")
     if not isinstance(value, dict) or not isinstance(value.get("annotations"), list):
         detail = "an object with subset, activity and annotations is expected"

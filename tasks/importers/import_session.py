@@ -1,7 +1,7 @@
-"""What an import keeps and what it rejects, on its way into the store.
+"""One import: which rows are new, which are rejected, and their way into shards.
 
 Rows are kept by key (a video, an article): a key that the store has already from this source is left as it is, so a
-second import of the same files adds nothing and one that was interrupted goes on where it stopped. A key that comes
+second import of the same files adds nothing and one that was interrupted is completed by the next. A key that occurs
 twice in the input is rejected the second time. Shards are named by their content and committed as they fill up, while
 reading goes on. One import of a source at a time: two at once may both find a key new.
 """
@@ -35,29 +35,29 @@ _Slot = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Admission(Enum):
-    """What becomes of the rows of a key."""
+    """What is done with the rows of a key."""
 
     NEW = auto()
     PRESENT = auto()
-    """The store has them: they are checked, so that their rejects are known, but not kept again."""
+    """The store has them: they are checked, so that their rejects are counted, but not kept again."""
     REFUSED = auto()
 
 
 @dataclass(frozen=True)
 class RowsOf:
-    """Where a reader's rejects go when what it reads are rows of one table: they were read, too."""
+    """Takes the rejects of a reader of one table, and counts them as rows read."""
 
     session: "ImportSession"
     table: str
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None, rows: int = 1) -> None:
-        """Take note of rows that cannot be used and are not counted as read yet."""
+        """Record rows that cannot be used and are not counted as read yet."""
         self.session.summary.read[self.table] += rows
         self.session.reject(item, reason, detail, file, line)
 
 
 class ImportSession:
-    """A context manager around one import. `new` and `admit` ask whether a key is wanted, `keep` takes its rows."""
+    """A context manager around one import: ask `new` or `admit` about a key, then `keep` its rows."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ImportSession:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """What was kept is committed even where an error ends the import; not where a person does."""
+        """Commit what was kept, also if an error ended the import; not if the user interrupted it."""
         try:
             if error is None or isinstance(error, Exception):
                 for slot in list(self._loose):
@@ -98,11 +98,11 @@ class ImportSession:
             self._commits.shutdown()
 
     def rows_of(self, table: str) -> RowsOf:
-        """For readers: their rejects are rows of this table."""
+        """Return the collector of rejects for a reader of this table."""
         return RowsOf(self, table)
 
     def new(self, table: str, partition: Partition, key: Key, file: Path, line: int | None = None) -> bool:
-        """Whether the one row of this key is wanted: it makes sense, and is new to this import and to the store."""
+        """Return whether the one row of this key is valid, and new to this import and to the store."""
         admission = self.admit(table, partition, key, file, line)
         self.summary.present[table] += admission is Admission.PRESENT
         return admission is Admission.NEW
@@ -110,7 +110,7 @@ class ImportSession:
     def admit(
         self, table: str, partition: Partition, key: Key, file: Path, line: int | None = None, rows: int = 1
     ) -> Admission:
-        """What is to be done with the rows of this key. One that came before in this import is rejected."""
+        """Return what to do with the rows of this key. A key that occurs again in this import is rejected."""
         seen, name = self._seen.setdefault(_slot(table, partition), set()), _name(key)
         self.summary.read[table] += rows
         if reason := _key_problem(name, name in seen):
@@ -121,14 +121,14 @@ class ImportSession:
         return Admission.PRESENT if self.is_stored(table, partition, key) else Admission.NEW
 
     def is_stored(self, table: str, partition: Partition, key: Key) -> bool:
-        """Whether the store had the rows of this key when the import began."""
+        """Return whether the store had rows of this key when the import began."""
         columns = ("video_id", "article_id") if isinstance(key, tuple) else (str(self._store.table(table).schema.key),)
-        place = _slot(table, partition), columns
-        if place not in self._stored:
-            self._stored[place] = (
+        stored_keys = _slot(table, partition), columns
+        if stored_keys not in self._stored:
+            self._stored[stored_keys] = (
                 self._store.table(table).snapshot().where(**partition).distinct(*columns, joint=_JOINT)
             )
-        return _name(key) in self._stored[place]
+        return _name(key) in self._stored[stored_keys]
 
     def keep(
         self,
@@ -137,7 +137,7 @@ class ImportSession:
         rows: pa.Table | Sequence[dict[str, Any]],
         constants: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take the rows of keys that are new. In a table with vectors: the rows of one key."""
+        """Keep the rows of new keys; in a table with vectors the rows of one key."""
         slot = _slot(table, partition)
         self.summary.kept[table] += 1 if self._store.table(table).schema.sequence else len(rows)
         if isinstance(rows, pa.Table):
@@ -161,28 +161,28 @@ class ImportSession:
     def keep_article(
         self, source: str, article: dict[str, Any], steps: list[dict[str, Any]], file: Path, line: int | None
     ) -> None:
-        """An article with its steps in order, what of it is not known already. A step's row is its place."""
-        partition, own_id = {"source": source}, article["article_id"]
-        admission = self.admit("articles", partition, own_id, file, line)
+        """Keep an article and its steps, as far as they are new. The row of a step is its number in the article."""
+        partition, article_id = {"source": source}, article["article_id"]
+        admission = self.admit("articles", partition, article_id, file, line)
         self.keep_or_count(admission, "articles", partition, [article])
         if admission is Admission.REFUSED:
             self.summary.read["steps"] += len(steps)
             return
         # Asked for itself: an import may have been killed between the two tables' commits.
-        admission = self.admit("steps", partition, own_id, file, line, rows=len(steps))
-        rows = [{"article_id": own_id, "row": row} | step for row, step in enumerate(steps)]
+        admission = self.admit("steps", partition, article_id, file, line, rows=len(steps))
+        rows = [{"article_id": article_id, "row": row} | step for row, step in enumerate(steps)]
         self.keep_or_count(admission, "steps", partition, rows)
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None = None) -> None:
-        """Take note of something that cannot be used."""
+        """Record something that cannot be used."""
         self.summary.rejected[reason] += 1
         self._reject_log.add(item, reason, detail, file, line)
 
     @contextmanager
     def file(self, path: Path, one_item: bool = False) -> Iterator[None]:
-        """Around the reading of one file: what is wrong with it as a whole is rejected, and the import goes on.
+        """Read one file inside this context: if it is damaged as a whole it is rejected, and the import goes on.
 
-        A file that is one item among thousands is a reject like any other; a damaged data set is said so at the end.
+        A file that is one item among thousands is an ordinary reject; other damaged files are listed in the summary.
         """
         self.summary.num_files += 1
         try:
@@ -194,16 +194,16 @@ class ImportSession:
                 self.summary.damaged.append(bad.detail)
 
     def note(self, text: str) -> None:
-        """Say something in the summary."""
+        """Add a note to the summary."""
         self.summary.notes.append(text)
 
     def stored_rows(self, table: str, source: str, *columns: str) -> list[dict[str, Any]]:
-        """What earlier imports of a source brought."""
+        """Return rows that earlier imports of a source have left."""
         snapshot = self._store.table(table).snapshot().where(source=source)
         return list(snapshot.read(columns).to_pylist()) if snapshot.shards else []
 
     def _pack(self, slot: _Slot) -> None:
-        """Rows that came one by one, as a table."""
+        """Turn collected rows into a table."""
         if loose := self._loose.pop(slot, []):
             self._queue(slot, pa.Table.from_pylist(loose, schema=self._store.table(slot[0]).schema.files))
 
@@ -214,7 +214,7 @@ class ImportSession:
             self._flush(slot)
 
     def _flush(self, slot: _Slot) -> None:
-        """Commit what waits, in the background; at most one shard is on its way."""
+        """Commit the collected tables in the background, one shard at a time."""
         tables = self._waiting.pop(slot, [])
         self._sizes[slot] = 0
         if self._commit:

@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 def read_json(path: Path, rejects: Rejects) -> Iterator[Entry]:
-    """The entries of the file's object, in order. A key that occurs twice is given twice."""
+    """Yield the entries of the file's object, in order. A key that occurs twice is given twice."""
     with open_bytes(path) as file:
         yield from _Window(path, file, rejects).entries()
 
@@ -47,23 +47,23 @@ class _Window:
 
     def __init__(self, path: Path, file: BinaryIO, rejects: Rejects) -> None:
         self._path, self._file, self._rejects = path, file, rejects
-        self._bytes, self._place, self._read = b"", 0, 0
+        self._bytes, self._position, self._read = b"", 0, 0
         self._line, self._counted = 1, 0
 
     def entries(self) -> Iterator[Entry]:
-        """All entries, then nothing, or a BadFile that says where the file stops to make sense."""
+        """Yield all entries; a BadFile names the line from which the file cannot be read."""
         first = self._next()
         if first is None:
             raise BadFile("empty file", f"{self._path} is empty; a JSON object is expected")
         if first != "{":
             raise BadFile("not a JSON object", f"{self._path} does not begin with {{: an object of ids is expected", 1)
-        self._place += 1
+        self._position += 1
         end = self._next()
         if end == "}":
-            self._place += 1
+            self._position += 1
         while end != "}":
             key = self._key()
-            line, begin = self._here(), self._read - len(self._bytes) + self._place
+            line, begin = self._here(), self._read - len(self._bytes) + self._position
             try:
                 value = self._value()
                 name = orjson.loads(b'"' + key + b'"')
@@ -73,58 +73,58 @@ class _Window:
                 name = key[:200].decode(errors="replace")
                 self._rejects.reject(name, "malformed JSON", f"the entry cannot be read: {error}", self._path, line)
             else:
-                yield Entry(name, value, line, self._read - len(self._bytes) + self._place - begin)
+                yield Entry(name, value, line, self._read - len(self._bytes) + self._position - begin)
             end = self._next()
             if end not in (",", "}"):
                 raise self._broken(f"a comma is expected after the entry {key[:200].decode(errors='replace')!r}")
-            self._place += 1
+            self._position += 1
         if self._next() is not None:
             raise self._broken("something follows the object's end: one object is expected, not one a line")
 
     def _key(self) -> bytes:
         if self._next() != '"':
             raise self._broken("the name of an entry is expected; the file was cut off, or is no JSON")
-        while not (found := _KEY.match(self._bytes, self._place)) or found.end() == len(self._bytes):
-            if len(self._bytes) - self._place > LONGEST_ENTRY or not self._more():
+        while not (match := _KEY.match(self._bytes, self._position)) or match.end() == len(self._bytes):
+            if len(self._bytes) - self._position > LONGEST_ENTRY or not self._more():
                 raise self._broken("the file ends in the name of an entry, or has no value for it")
-        self._place = found.end()
-        return found[1]
+        self._position = match.end()
+        return match[1]
 
     def _value(self) -> Any:
-        """The value that begins here. The place is behind it even where it is malformed."""
+        """Read the value that begins here. The position is behind it even if it is malformed."""
         while True:
             likely = self._likely_end()
             if likely:
                 try:
-                    value = orjson.loads(memoryview(self._bytes)[self._place : likely])
+                    value = orjson.loads(memoryview(self._bytes)[self._position : likely])
                 except ValueError:
                     pass  # it was none (brackets in a text, or malformed): they are counted
                 else:
-                    self._place = likely
+                    self._position = likely
                     return value
             end = self._end_by_counting()
             if end is not None:
-                text = self._bytes[self._place : end]
-                self._place = end
+                text = self._bytes[self._position : end]
+                self._position = end
                 return json.loads(text)  # which knows NaN; orjson does not
-            if len(self._bytes) - self._place > LONGEST_ENTRY:
+            if len(self._bytes) - self._position > LONGEST_ENTRY:
                 raise self._broken(f"an entry of more than {LONGEST_ENTRY:,} bytes")
             if not self._more():
                 raise self._broken("the file ends in the middle of an entry: it was cut off, or a bracket is missing")
 
     def _likely_end(self) -> int | None:
-        """Behind the first closing bracket that another entry, or the file's end, seems to follow."""
-        pattern = _LIKELY_END.get(self._bytes[self._place : self._place + 1])
-        found = pattern.search(self._bytes, self._place) if pattern else None
-        return found.start() + 1 if found else None
+        """Return the position behind the first closing bracket before what may be an entry, or the end of the file."""
+        pattern = _LIKELY_END.get(self._bytes[self._position : self._position + 1])
+        match = pattern.search(self._bytes, self._position) if pattern else None
+        return match.start() + 1 if match else None
 
     def _end_by_counting(self) -> int | None:
-        """Where the brackets opened here are closed; None if that is beyond the window."""
-        if self._bytes[self._place : self._place + 1] not in (b"{", b"[", b'"'):
-            scalar = _SCALAR.match(self._bytes, self._place)
+        """Return where the brackets opened here are closed; None if that is beyond the window."""
+        if self._bytes[self._position : self._position + 1] not in (b"{", b"[", b'"'):
+            scalar = _SCALAR.match(self._bytes, self._position)
             return scalar.end() if scalar else None
         depth = 0
-        for token in _TOKEN.finditer(self._bytes, self._place):
+        for token in _TOKEN.finditer(self._bytes, self._position):
             kind = token[0]
             if kind == b'"':  # a string that is not closed in the window
                 return None
@@ -135,27 +135,27 @@ class _Window:
         return None
 
     def _next(self) -> str | None:
-        """The next character that is not blank; the place is at it."""
+        """Return the next character that is not blank; the position is at it."""
         while True:
-            blank = _BLANK.match(self._bytes, self._place)
-            self._place = blank.end() if blank else self._place
-            if self._place < len(self._bytes):
-                return chr(self._bytes[self._place])
+            blank = _BLANK.match(self._bytes, self._position)
+            self._position = blank.end() if blank else self._position
+            if self._position < len(self._bytes):
+                return chr(self._bytes[self._position])
             if not self._more():
                 return None
 
     def _here(self) -> int:
-        """The line of the place. Lines are counted when they are asked for, once an entry."""
-        self._line += self._bytes.count(b"\n", self._counted, self._place)
-        self._counted = self._place
+        """Return the line of the position. Lines are counted on demand, once an entry."""
+        self._line += self._bytes.count(b"\n", self._counted, self._position)
+        self._counted = self._position
         return self._line
 
     def _more(self) -> bool:
         """Drop what is read, and at least double what is not."""
         self._here()
-        rest = self._bytes[self._place :]
+        rest = self._bytes[self._position :]
         chunk = self._file.read(max(CHUNK, len(rest)))
-        self._bytes, self._place, self._counted = rest + chunk, 0, 0
+        self._bytes, self._position, self._counted = rest + chunk, 0, 0
         self._read += len(chunk)
         return bool(chunk)
 

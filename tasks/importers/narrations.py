@@ -1,6 +1,6 @@
-"""Sentences with times, checked by the thousand: the rows of `narrations`.
+"""Sentences with times, checked in batches of thousands: the rows of `narrations`.
 
-A sentence is rejected if its text is empty or its times are not numbers, negative, or the wrong way round; the rest of
+A sentence is rejected if its text is empty or its times are not numbers, negative, or in the wrong order; the rest of
 its video is kept. The rows of a video are its sentences in the order of their starts.
 """
 
@@ -24,8 +24,8 @@ Floats = npt.NDArray[np.float64]
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
-class Narrations:
-    """Collects the sentences of many videos from one file. `close` hands over the last ones."""
+class NarrationWriter:
+    """Collects the sentences of many videos from one file; `close` writes the last ones."""
 
     def __init__(self, session: ImportSession, source: str, file: Path) -> None:
         self._session, self._file = session, file
@@ -51,7 +51,7 @@ class Narrations:
         num_bytes: int = 0,
         are_captions: bool = False,
     ) -> None:
-        """The sentences of one video, as three lists of one length; or its captions, to be made into sentences."""
+        """Add the sentences of one video, as three lists of one length; or its captions, to be made into sentences."""
         lists = (texts, starts, ends)
         if not all(isinstance(values, list) for values in lists) or len({len(values) for values in lists}) != 1:
             detail = "text, start and end must be three lists of one length"
@@ -78,10 +78,10 @@ class Narrations:
         self, video_id: str, texts: list[Any], starts: list[Any], ends: list[Any], line: int | None
     ) -> tuple[list[str], list[float], list[float]]:
         cues = []
-        for place, (text, start, end) in enumerate(zip(texts, starts, ends, strict=True)):
+        for number_in_video, (text, start, end) in enumerate(zip(texts, starts, ends, strict=True)):
             start_s, end_s, words = number(start), number(end), clean(text) if isinstance(text, str) else ""
             if problem := time_problem(start_s, end_s) or (None if words else "empty text"):
-                detail = f"caption {place}, from {start} to {end}: {str(text)[:200]}"
+                detail = f"caption {number_in_video}, from {start} to {end}: {str(text)[:200]}"
                 self._session.reject(video_id, problem, detail, self._file, line)
             else:
                 cues.append(Cue(start_s, end_s, (words,), line or 0))
@@ -89,7 +89,7 @@ class Narrations:
         return [s.text for s in sentences], [s.start_s for s in sentences], [s.end_s for s in sentences]
 
     def close(self) -> None:
-        """Check what was collected, and keep what is good."""
+        """Check the collected sentences, and keep the valid ones."""
         if not self._videos:
             return
         text, start_s, end_s = _strings(self._texts), _numbers(self._starts), _numbers(self._ends)
@@ -128,25 +128,25 @@ class Narrations:
 
     def _reject(
         self,
-        places: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.int64],
         owner: npt.NDArray[np.int64],
         text: pa.Array,
         start_s: Floats,
         end_s: Floats,
     ) -> None:
-        """Reject the sentences at these places, each with its reason."""
-        first = np.searchsorted(owner, owner[places])
-        for place, begin in zip(places, first, strict=True):
-            video_id, line = self._videos[owner[place]]
-            empty = "text too long" if text[place].as_py() else "empty text"
-            reason = time_problem(start_s[place], end_s[place]) or empty
-            times = f"from {self._starts[place]} to {self._ends[place]}"
-            detail = f"sentence {place - begin}, {times}: {str(self._texts[place])[:200]}"
+        """Reject the sentences of these rows, each with its reason."""
+        first = np.searchsorted(owner, owner[rows])
+        for row, begin in zip(rows, first, strict=True):
+            video_id, line = self._videos[owner[row]]
+            empty = "text too long" if text[row].as_py() else "empty text"
+            reason = time_problem(start_s[row], end_s[row]) or empty
+            times = f"from {self._starts[row]} to {self._ends[row]}"
+            detail = f"sentence {row - begin}, {times}: {str(self._texts[row])[:200]}"
             self._session.reject(video_id, reason, detail, self._file, line)
 
 
 def time_problem(start_s: float, end_s: float) -> str | None:
-    """What is wrong with a span of time, in words that can be counted."""
+    """Return what is wrong with a span of time, or None; the text serves as a reason that can be counted."""
     if not (np.isfinite(start_s) and np.isfinite(end_s)):
         return "time is not a number"
     if start_s < 0 or end_s < 0:
@@ -157,7 +157,7 @@ def time_problem(start_s: float, end_s: float) -> str | None:
 
 
 def number(value: Any) -> float:
-    """A number given as a number or as text; NaN for anything else."""
+    """Return a number given as a number or as text; NaN for anything else."""
     if isinstance(value, bool) or (isinstance(value, str) and not _NUMBER.fullmatch(value.strip())):
         return float("nan")
     try:
@@ -167,7 +167,7 @@ def number(value: Any) -> float:
 
 
 def duration(value: Any) -> float | None:
-    """A length in seconds; None where it is unknown or makes no sense."""
+    """Return a length in seconds; None if it is unknown or not positive."""
     seconds = number(value)
     return seconds if 0 < seconds <= LONGEST_TIME_S else None
 
@@ -180,7 +180,7 @@ def _numbers(values: Sequence[Any]) -> Floats:
 
 
 def _strings(values: Sequence[Any]) -> pa.Array:
-    """The texts, cleaned; what is no text is empty. Only those that need it are touched."""
+    """Return the texts, cleaned where they need it; anything but a text becomes empty."""
     try:
         text = pa.array(values, pa.string())
         if text.null_count:
@@ -191,8 +191,8 @@ def _strings(values: Sequence[Any]) -> pa.Array:
     if not len(dirty):
         return text
     cleaned = list(values)
-    for place in dirty:
-        cleaned[place] = clean(cleaned[place])
+    for row in dirty:
+        cleaned[row] = clean(cleaned[row])
     return pa.array(cleaned, pa.string())
 
 
@@ -205,7 +205,7 @@ def _offsets(text: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _dirty(text: pa.Array) -> npt.NDArray[np.int64]:
-    """Which texts may need cleaning: those with an ampersand, a control or non-ASCII character, or spaces to spare."""
+    """Return which texts may need cleaning: an ampersand, a control or non-ASCII character, or surplus spaces."""
     offsets = _offsets(text)
     if not len(text) or text.buffers()[2] is None:
         return np.zeros(0, np.int64)

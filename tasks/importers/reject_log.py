@@ -1,33 +1,32 @@
-"""The rejects of one import, written while it goes on: a million bad rows take no more memory than a thousand.
+"""The rejects of one import, written while it runs: a million bad rows take no more memory than a thousand.
 
-Its shards are named by source and path, so the next import of the same path takes their place.
+Shards are named by source and path, so the next import of the same path replaces them.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
 import pyarrow as pa
 
 from storage import Store
-from storage.fingerprint import content_hash
+from storage.fingerprint import content_hash, shard_name
 
 ROWS_PER_SHARD = 50_000
 _PARTITION = {"stage": "import"}
 
 
 class RejectLog:
-    """`add` each reject, `close` at the end."""
+    """Collects the rejects of one import: `add` each, `close` at the end."""
 
     def __init__(self, store: Store, run_id: str, source: str, path: Path, backbone: str = "") -> None:
-        place = hashlib.sha256(f"{os.fspath(path.resolve())}\n{backbone}".encode(errors="replace")).hexdigest()[:16]
-        self.prefix = f"{source}-{place}-"
+        readable_path = os.fspath(path.resolve()).encode(errors="replace").decode()
+        self.prefix = f"{source}-{shard_name([readable_path, backbone])}-"
         self._table, self._run_id = store.table("rejects"), run_id
         self._waiting: list[dict[str, object]] = []
         self._shards: list[str] = []
 
     def add(self, item: str, reason: str, detail: str, file: Path, line: int | None) -> None:
-        """Take note of one reject. Texts that are no UTF-8 are made readable, and long ones cut."""
+        """Add one reject. Texts that are not UTF-8 are made readable, long ones are cut."""
         texts = {"item": item[:1000], "reason": reason, "detail": detail[:2000], "file": os.fspath(file)}
         row = {name: text.encode(errors="replace").decode() for name, text in texts.items()}
         self._waiting.append(row | {"line": line})
@@ -35,7 +34,7 @@ class RejectLog:
             self._write()
 
     def close(self) -> None:
-        """Write the last ones, and take away what an earlier import of the same path has left."""
+        """Write the last rejects, and remove those of an earlier import of the same path."""
         if self._waiting:
             self._write()
         if any(name.startswith(self.prefix) for name in self._names()):

@@ -1,4 +1,4 @@
-"""Annotated segments: the rows of `annotations` for steps, checked one by one.
+"""Annotated segments: the rows of `annotations` for steps.
 
 A segment may overlap others, come in any order, repeat its step, or end after its video does: data sets have all of
 these, and the benchmarks' protocols deal with them.
@@ -14,7 +14,7 @@ from tasks.importers.narrations import number, time_problem
 def segment_row(
     video_id: str, article_id: str, step_id: str | None, text: str, start: Any, end: Any, split: str
 ) -> dict[str, Any]:
-    """A row of `annotations` that shows a step."""
+    """Return a row of `annotations` for a step that is shown."""
     return {
         "video_id": video_id,
         "article_id": article_id,
@@ -30,7 +30,7 @@ def segment_row(
 def keep_segments(
     rows: list[tuple[int | None, dict[str, Any]]], benchmark: str, file: Path, session: ImportSession
 ) -> None:
-    """Keep the good ones of a video's rows (with their lines), and reject the others."""
+    """Keep the valid rows of a video (each with its line), and reject the others."""
     if not rows:
         return
     first_line, first = rows[0]

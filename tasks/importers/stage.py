@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from storage import Store
 from tasks.features.recipe import AS_IMPORTED
-from tasks.importers import demo_corpus
+from tasks.importers import generated_corpora
 from tasks.importers.settings import ImportSettings
 from tasks.importers.sources import SOURCES, Options, import_source, missing_lines
 from tasks.pipeline.artifacts import CORPUS, REJECTS
@@ -29,13 +29,13 @@ def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
     if address is None:
         return "no corpus folder is given: the store keeps what it has"
     store = Store(job.store)
-    if not demo_corpus.is_demo(address):
+    if not generated_corpora.is_generated(address):
         return _import_folder(store, job.run_id, Path(address), Options())
-    if refusal := demo_corpus.refusal(store, address):
+    if refusal := generated_corpora.refusal(store, address):
         return refusal
     with TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus"
-        demo_corpus.write(store, address, corpus)
+        generated_corpora.write(store, address, corpus)
         return _import_folder(store, job.run_id, corpus, Options(upload=True))
 
 
@@ -63,7 +63,7 @@ def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) ->
 def dependencies(job: Job) -> Dependencies:
     """Return what was imported: the corpus folder by the names, sizes and times of its files."""
     store, corpus = job.open_store(), job.settings_of(ImportSettings).corpus
-    inputs = {"corpus": _listing(Path(corpus))} if corpus and not demo_corpus.is_demo(corpus) else {}
+    inputs = {"corpus": _listing(Path(corpus))} if corpus and not generated_corpora.is_generated(corpus) else {}
     features = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version
     return Dependencies({"corpus": corpus}, inputs, versions(store, *TABLES) | {"imported features": features})
 

@@ -1,4 +1,4 @@
-"""What an import did: rows read, kept and known already by table, rejects by reason, notes, damage."""
+"""Counts of one import: rows read, kept and already stored, by table; rejects by reason; notes; damaged files."""
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
@@ -22,19 +22,19 @@ class Summary:
     rejected: Counter[str] = field(default_factory=Counter)
     """Rejects, by reason."""
     notes: list[str] = field(default_factory=list)
-    """What was not found, and what follows from that."""
+    """Missing files, and what follows from that."""
     damaged: list[str] = field(default_factory=list)
     """Files that could not be read to their end."""
     rejects_shard: str = ""
     """What the names of its shards in `rejects` begin with."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: dict(value) if isinstance(value, Counter) else value for name, value in values.items()}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the summary as lines of text."""
         lines = [f"{self.source} from {self.path}"]
         for table in self.read | self.kept:
             unit = "videos" if table == "features" else "rows"

@@ -1,4 +1,4 @@
-"""Reading other people's text files line by line and CSV files record by record, in constant memory.
+"""Reading text files line by line and CSV files record by record, in constant memory.
 
 A byte-order mark, Windows line ends and HTML entities are taken as they come. What cannot be read is rejected with its
 file and line, and the rest is read on: a line that is too long or not UTF-8, a record with too few or too many cells, a
@@ -33,25 +33,25 @@ class BadFile(ValueError):
 
 
 class Rejects(Protocol):
-    """Where rejected pieces go."""
+    """Takes rejects."""
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None) -> None:
-        """Take note of one piece."""
+        """Record one reject."""
 
 
 def clean(text: str) -> str:
-    """One line of plain text: entities decoded, white space run together, half characters replaced."""
+    """Return one line of plain text: entities decoded, white space collapsed, half characters replaced."""
     plain = text if text.isascii() else text.encode(errors="replace").decode()
     return _SPACES.sub(" ", html.unescape(plain)).strip()
 
 
 def whole_number(text: str) -> int | None:
-    """A number of up to nine plain digits; None for anything else."""
+    """Return a number of up to nine plain digits; None for anything else."""
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file of UTF-8 text for reading, behind its byte-order mark; a BadFile says what is in the way."""
+    """Open a file of UTF-8 text for reading, behind its byte-order mark; a BadFile names the problem."""
     if path.is_dir():
         raise BadFile("a folder in place of a file", f"{path} is a folder; a file is expected there")
     try:
@@ -67,7 +67,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def read_lines(path: Path, rejects: Rejects) -> Iterator[tuple[int, str]]:
-    """The lines of a file with their numbers, without line ends."""
+    """Yield the lines of a file with their numbers, without line ends."""
     with open_bytes(path) as file:
         number = 0
         while line := file.readline(LONGEST_RECORD):
@@ -97,7 +97,7 @@ def _skip_line(file: BinaryIO) -> int:
 def read_table(
     path: Path, columns: Sequence[str], rejects: Rejects, delimiter: Literal[",", "\t"] = ","
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a file without a header, one a line, with exactly these columns. Tabs separate without quotes."""
+    """Yield the rows of a file without a header, one a line, with exactly these columns. Tabs take no quotes."""
     is_empty = True
     for number, text in read_lines(path, rejects):
         if not text.strip():
@@ -117,7 +117,7 @@ def read_table(
 
 
 def read_csv(path: Path, columns: Sequence[str], rejects: Rejects) -> Iterator[tuple[int, dict[str, str]]]:
-    """The named columns of a CSV file with a header, with the line where each record begins. Cells may have lines."""
+    """Yield the named columns of a CSV file with a header, with the first line of each record. Cells may have lines."""
     header: list[str] | None = None
     for number, record in _csv_records(path, rejects):
         if not any(record):
@@ -143,7 +143,7 @@ def _reject_cells(cells: list[str], expected: int, path: Path, number: int, reje
 
 
 def _csv_records(path: Path, rejects: Rejects) -> Iterator[tuple[int, list[str]]]:
-    """Lines are joined while a quote is open. If that makes no sense, the first is rejected and the rest read again."""
+    """Join lines while a quote is open. If the result is malformed, reject the first line and read the rest again."""
     lines = read_lines(path, rejects)
     again: list[tuple[int, str]] = []
     while True:
@@ -171,7 +171,7 @@ def _csv_records(path: Path, rejects: Rejects) -> Iterator[tuple[int, list[str]]
 
 
 def _parse_record(text: str) -> list[str] | None:
-    """The cells of one record; None if it is none, or not whole."""
+    """Return the cells of one record; None if it is malformed or incomplete."""
     if not text:
         return []
     try:

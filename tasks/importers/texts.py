@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from storage.fingerprint import files_hash
 from storage.vectors import Floats, encode
 from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
@@ -21,22 +22,19 @@ EXPECTED = "NAME.parquet with the columns text and vector"
 
 
 def import_texts(files: Files, session: ImportSession, name: str | None) -> None:
-    """All Parquet files as the texts of one network, `name`; without that, each as those of a network of its own."""
+    """Import all Parquet files as the texts of the network `name`; without a name, each file is one network."""
     paths = files.named("*.parquet")
-    for encoder, own in {name: paths}.items() if name else ((path.stem, [path]) for path in paths):
-        digest = hashlib.sha256()
-        for path in own:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        for path in own:
+    for encoder, encoder_files in {name: paths}.items() if name else ((path.stem, [path]) for path in paths):
+        partition = {"encoder": f"{encoder}@{files_hash(encoder_files)[:8]}"}
+        for path in encoder_files:
             with session.file(path):
-                _keep(*_read(path), {"encoder": f"{encoder}@{digest.hexdigest()[:8]}"}, path, session)
+                _keep(*_read(path), partition, path, session)
 
 
 def _keep(texts: list[str], vectors: Floats, partition: dict[str, str], path: Path, session: ImportSession) -> None:
     hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     rows = enumerate(hashes)
-    new = [row for row, own in rows if session.new("sentence_embeddings", partition, own, path, row + 1)]
+    new = [row for row, text_hash in rows if session.new("sentence_embeddings", partition, text_hash, path, row + 1)]
     if new:
         new.sort(key=hashes.__getitem__)
         columns = {"text_sha256": [hashes[row] for row in new], "text": [texts[row] for row in new]}

@@ -1,7 +1,7 @@
 """A folder of video files with captions beside them: `NAME.mp4` with `NAME.srt`, `NAME.vtt` or `NAME.en.vtt`.
 
 The video's id is NAME. Captions without a file, and files without captions, are welcome. With `upload` the files are
-copied into the store, where workers on other machines find them; otherwise `videos.uri` is the file's place here.
+copied into the store, where workers on other machines find them; otherwise `videos.uri` is the path of the file.
 """
 
 import re
@@ -15,7 +15,7 @@ from tasks.features.video_file import BadVideo, open_video
 from tasks.importers.captions import read_cues, sentences_of
 from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
-from tasks.importers.narrations import Narrations
+from tasks.importers.narrations import NarrationWriter
 from tasks.importers.text_files import BadFile
 
 SOURCE = "videos"
@@ -27,13 +27,13 @@ EXPECTED = f"files ending in {', '.join(MEDIA + CAPTIONS)}"
 
 
 def import_videos(files: Files, session: ImportSession, upload: Callable[[str, Path], str] | None = None) -> None:
-    """Every video file and every caption file. `upload(key, path)` copies a file and gives its address."""
+    """Import every video file and every caption file. `upload(key, path)` copies a file and returns its address."""
     for path in files.ending(*MEDIA):
         with session.file(path, one_item=True):
             _keep_video(path, session, upload)
     for path in sorted(files.ending(*CAPTIONS), key=_language_order):
         with session.file(path, one_item=True):
-            narrations = Narrations(session, SOURCE, path)
+            narrations = NarrationWriter(session, SOURCE, path)
             sentences = sentences_of(read_cues(path, session.rows_of("narrations")))
             texts, starts, ends = (list(column) for column in zip(*sentences, strict=True))
             narrations.add(_split_language(path)[0], texts, starts, ends)
@@ -61,7 +61,7 @@ def _address(path: Path) -> str:
 
 
 def probe_duration_s(path: Path) -> float | None:
-    """The length that the video stream or its container states; a BadFile if there is no video in it."""
+    """Return the length that the video stream or its container states; a BadFile if the file has no video."""
     try:
         with open_video(str(path)) as video:
             return video.claimed_s or video.container_s
@@ -72,12 +72,12 @@ def probe_duration_s(path: Path) -> float | None:
 
 
 def _split_language(path: Path) -> tuple[str, str]:
-    """NAME and `en` of NAME.en.vtt; NAME and nothing of NAME.srt."""
-    found = _LANGUAGE.fullmatch(path.stem)
-    return (found[1], found[2]) if found else (path.stem, "")
+    """Return NAME and `en` for NAME.en.vtt, NAME and an empty text for NAME.srt."""
+    match = _LANGUAGE.fullmatch(path.stem)
+    return (match[1], match[2]) if match else (path.stem, "")
 
 
 def _language_order(path: Path) -> tuple[str, bool, bool, Path]:
-    """Of a video's captions those without a language come first, then English ones; the others are duplicates."""
+    """Sort captions without a language first, then English ones; later captions of the same video are duplicates."""
     name, language = _split_language(path)
     return name, bool(language), not language.startswith("en"), path

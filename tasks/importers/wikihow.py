@@ -1,7 +1,7 @@
 """wikiHow's dumps: `wikihowAll.csv` (a row an article) and `wikihowSep.csv` (a row a step, with its explanation).
 
-Where an article is in both files of an import, the second is taken, for it says more. wikiHow has no ids in its dumps:
-an article's id is made of its title, as in wikiHow's own addresses, and its method number.
+If an article is in both files of an import, the second is taken: it has paragraphs. wikiHow's dumps have no ids: an
+article's id is its title, as in wikiHow's addresses, and its method number.
 """
 
 from collections.abc import Iterator
@@ -25,22 +25,22 @@ class _Step(NamedTuple):
 
 
 def import_wikihow(files: Files, session: ImportSession) -> None:
-    """Whatever there is of the two files."""
+    """Import whatever there is of the two files."""
     taken: set[str] = set()
     for path in files.named("wikihowSep*.csv"):
         with session.file(path):
             for line, title, steps in _by_step(path, session):
                 if _keep(title, steps, path, line, session):
-                    taken.add(_own_id(title))
+                    taken.add(_title_id(title))
     for path in files.named("wikihowAll*.csv"):
         with session.file(path):
             for line, row in read_csv(path, ("headline", "title"), session.rows_of("articles")):
-                if _own_id(row["title"]) not in taken:
+                if _title_id(row["title"]) not in taken:
                     _keep(row["title"], _headlines(row["headline"]), path, line, session)
 
 
 def _by_step(path: Path, session: ImportSession) -> Iterator[tuple[int, str, list[_Step]]]:
-    """The rows of one article follow each other."""
+    """Yield the articles; the rows of one article follow each other."""
     rejects = session.rows_of("steps")
     rows = read_csv(path, ("headline", "text", "title"), rejects)
     for title, group in groupby(rows, key=lambda item: clean(item[1]["title"])):
@@ -54,7 +54,7 @@ def _by_step(path: Path, session: ImportSession) -> Iterator[tuple[int, str, lis
 
 
 def _headlines(cell: str) -> list[_Step]:
-    """One step a line; lines end in `.,` or `,`."""
+    """Return one step a line; lines end in `.,` or `,`."""
     return [_Step(headline, None) for line in cell.split("\n") if (headline := _headline(line))]
 
 
@@ -62,14 +62,14 @@ def _headline(line: str) -> str:
     return clean(line).removesuffix(",").strip()
 
 
-def _own_id(title: str) -> str:
+def _title_id(title: str) -> str:
     name, variation = split_title(title)
     return "-".join(name.split()) + (f"-method-{variation}" if variation else "")
 
 
 def _keep(title: str, steps: list[_Step], path: Path, line: int, session: ImportSession) -> bool:
-    """Keep an article, unless there is something wrong with it as a whole."""
-    own_id, (name, variation) = _own_id(title), split_title(title)
+    """Keep an article, unless it has no title or no steps; returns whether it was kept."""
+    title_id, (name, variation) = _title_id(title), split_title(title)
     good = [step for step in steps if 0 < len(step.headline) <= LONGEST_TEXT]
     if not name or len(name) > LONGEST_TITLE:
         rejects = session.rows_of("articles")
@@ -82,7 +82,7 @@ def _keep(title: str, steps: list[_Step], path: Path, line: int, session: Import
     if not good:
         session.rows_of("articles").reject(title, "no steps", "the article has no headline", path, line)
         return False
-    article = {"article_id": article_id(SOURCE, own_id), "title": name, "variation": variation}
+    article = {"article_id": article_id(SOURCE, title_id), "title": name, "variation": variation}
     rows = [{"step_id": str(row), **step._asdict()} for row, step in enumerate(good)]
     session.keep_article(SOURCE, article, rows, path, line)
     return True

@@ -3,7 +3,7 @@
 The second comes in as the source and benchmark `crosstask-articles`: CrossTask's segments, each under the headline (or
 headlines: `a/b`) that `step2headline` gives for its step. A segment that no headline describes (`_`) has no step id.
 Three tasks are not part of the benchmark: their split is `excluded`. The release is in pickle, which may run code and
-is not read here: the message that refuses it says how to turn it into JSON.
+is not read here: the error message has the command that turns it into JSON.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ _CONVERT = "python -c \"import json,pickle,sys; json.dump(pickle.load(open(sys.a
 
 
 def import_youwikihow(files: Files, session: ImportSession) -> None:
-    """Whatever there is of the two files."""
+    """Import whatever there is of the two files."""
     for path in files.named("*.pkl"):
         if path.with_suffix(".json").exists():  # it was converted, and may stay
             continue
@@ -66,17 +66,17 @@ def _keep_article(entry: Entry, source: str, steps: list[str], path: Path, sessi
 
 
 def _paragraphs(text: dict[str, Any]) -> dict[int, str]:
-    """The sentences that explain each headline; none where that part of the file is missing or odd."""
+    """Return the sentences that explain each headline; none if that part of the file is missing or malformed."""
     sentences, by_headline = text.get("simplified_article_list"), text.get("head2sent")
     if not isinstance(sentences, list) or not isinstance(by_headline, dict):
         return {}
-    found = {}
-    for row, places in by_headline.items():
-        listed = places if isinstance(places, list) else [places]
-        chosen = [place for place in listed if isinstance(place, int) and 0 <= place < len(sentences)]
+    paragraphs = {}
+    for row, numbers in by_headline.items():
+        listed = numbers if isinstance(numbers, list) else [numbers]
+        chosen = [number for number in listed if isinstance(number, int) and 0 <= number < len(sentences)]
         if whole_number(str(row)) is not None and chosen:
-            found[int(row)] = clean(" ".join(str(sentences[place]) for place in chosen))
-    return found
+            paragraphs[int(row)] = clean(" ".join(str(sentences[number]) for number in chosen))
+    return paragraphs
 
 
 def _keep_videos(entry: Entry, source: str, split: str | None, path: Path, session: ImportSession) -> None:
@@ -116,7 +116,7 @@ def _keep_annotations(entry: Entry, steps: list[str], split: str, path: Path, se
 
 
 def _headlines_of(annotation: Any, mapping: list[Any], num_headlines: int) -> list[int] | None:
-    """The headlines of a segment's step, perhaps none; None if the segment does not make sense."""
+    """Return the headlines of a segment's step, perhaps none; None if the segment is malformed."""
     step = str(annotation.get("step_id")) if isinstance(annotation, dict) else ""
     if not whole_number(step) or int(step) > len(mapping):
         return None

@@ -1,1 +1,1 @@
-"""What people look at: pages that are one file each, and need nothing but a browser."""
+"""HTML pages: one file each, which need nothing but a browser. See README.md."""

@@ -1,4 +1,4 @@
-"""Pictures within a page: heat maps as PNG, one pixel a cell, and plots as SVG in the page's own text colour."""
+"""Pictures inside a page: heat maps as PNG, one pixel a cell; plots as SVG in the text colour of the page."""
 
 import base64
 import io
@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 INK = "#010203"
-"""Stands for the page's text colour, light or dark."""
+"""Stands for the text colour of the page, light or dark."""
 COLOURS = ("#3b82d0", "#d9822b", "#2a9d6f", "#c2509b", "#8a6fd1", "#a08a1e")
-"""Seen on white and on black."""
+"""Visible on white and on black."""
 _STYLE: Any = {
     "svg.fonttype": "none", "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK,
     "ytick.color": INK, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
@@ -31,7 +31,7 @@ _STYLE: Any = {
 
 
 def heat_map(matrix: npt.NDArray[np.floating]) -> str:
-    """A matrix as the address of a picture that is part of the page: dark is low, bright is high."""
+    """Return a matrix as a picture in a data URL: dark is low, bright is high."""
     low, high = float(matrix.min()), float(matrix.max())
     shares = (matrix - low) / (high - low) if high > low else np.zeros_like(matrix)
     colours = colormaps["viridis"](shares, bytes=True)[..., :3]
@@ -41,12 +41,12 @@ def heat_map(matrix: npt.NDArray[np.floating]) -> str:
 
 
 def as_data(content: bytes, kind: str) -> str:
-    """Bytes as an address."""
+    """Return bytes as a data URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def plot(draw: Callable[[Axes], None], says: str, width: float = 7.5, height: float = 3.2) -> Markup:
-    """A plot as part of a page; `says` is what it shows, for who cannot see it."""
+def plot(draw: Callable[[Axes], None], description: str, width: float = 7.5, height: float = 3.2) -> Markup:
+    """Return a plot as SVG; `description` is for screen readers."""
     sink = io.StringIO()
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height))
@@ -54,4 +54,4 @@ def plot(draw: Callable[[Axes], None], says: str, width: float = 7.5, height: fl
         figure.savefig(sink, format="svg", transparent=True, metadata={"Date": None})
     drawn = re.sub(r"^.*?(?=<svg)", "", sink.getvalue(), flags=re.DOTALL)
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL).replace(INK, "currentColor")
-    return Markup(drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(says)}" ', 1))
+    return Markup(drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1))

@@ -1,4 +1,4 @@
-"""The pages of `vina explore`: runs, videos, one video, and SQL. Each is made anew when it is asked for."""
+"""The pages of `vina explore`: runs, videos, one video, and SQL. Each request makes its page from the store."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.evaluation.families import MAIN_PATHWAYS, VINA
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
-from tasks.grounding.video_input import VideoInput, known_video, said_in
+from tasks.grounding.video_input import VideoInput, narrations_in, stored_video
 from tasks.pages.rendering import grid_of, render
 from tasks.pages.report_page import QUESTIONS, report_page
 from tasks.pages.video_view import MATRICES, maps_of, served_video, view_of
@@ -32,12 +32,12 @@ LONGEST_CELL = 300
 QUERY_S = 30.0
 QUERY_MEMORY = "2GB"
 _asking = threading.Lock()
-"""One query of the box at a time."""
+"""One query of the SQL page at a time."""
 TEACHERS = {"SV": "direct", "SNV": "indirect", "F": "fused", "NV": "narrations"}
 
 
 def home(store: Store) -> str:
-    """The runs, and what the store holds."""
+    """Return the page of runs and tables."""
     with Catalogue(store) as catalogue:
         runs = catalogue.query("""
             SELECT run_id, state, array_to_string(stages, ', ') AS stages, error,
@@ -50,20 +50,20 @@ def home(store: Store) -> str:
 
 
 def run(store: Store, run_id: str) -> str:
-    """A run's report."""
+    """Return the report of a run."""
     return report_page(store, job_of_run(store, run_id), served_video, site=True)
 
 
 def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
-    """Videos that have features, a page at a time: those with a video first, then by their steps that are found."""
+    """Return a page of videos with features: those with a file first, then by the share of steps that are found."""
     try:
         model_id = find_model(store, run_id or None)["model_id"]
-    except ValueError:  # nothing is trained yet: the videos are there all the same
+    except ValueError:  # without a model the videos can still be listed
         if run_id:
             raise
         model_id = ""
     with Catalogue(store) as catalogue:
-        found = catalogue.query(f"""
+        rows = catalogue.query(f"""
             WITH seen AS (SELECT video_id, max(second) + 1 AS seconds FROM features GROUP BY ALL),
                  files AS (SELECT video_id, count(uri) > 0 AS has_file, any_value(split) AS split
                            FROM videos GROUP BY ALL),
@@ -80,32 +80,32 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
             ORDER BY f.has_file DESC NULLS LAST, g.recall IS NULL, g.recall DESC, s.video_id
             LIMIT {VIDEOS_PER_PAGE} OFFSET {VIDEOS_PER_PAGE * (max(page, 1) - 1)}""").to_pylist()
         runs = _runs(catalogue)
-    total = found[0]["total"] if found else 0
+    total = rows[0]["total"] if rows else 0
     return render(
-        "explore_videos.html", videos=found, runs=runs, run_id=run_id or "", search=search, page=max(page, 1),
+        "explore_videos.html", videos=rows, runs=runs, run_id=run_id or "", search=search, page=max(page, 1),
         pages=-(-total // VIDEOS_PER_PAGE), total=total, site=True,
     )  # fmt: skip
 
 
-def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: str, by: str) -> str:
-    """One video: what the run's model says of it, or the matrices of one of its teachers."""
+def video(store: Store, video_id: str, run_id: str | None, article_name: str, matrix: str, by: str) -> str:
+    """Return the page of one video: the result of the run's model, or the matrices of one of its teachers."""
     row = find_model(store, run_id or None)
     model = _model(store.uri, row["model_id"], row["made_at"])
-    seen = FeatureReader(store, model.backbone)
-    if video_id not in seen.num_seconds:
+    reader = FeatureReader(store, model.backbone)
+    if video_id not in reader.num_seconds:
         raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
     with Catalogue(store) as catalogue:
         articles = _articles(catalogue, video_id, model.name)
         runs, rounds = _runs(catalogue), _sampled_rounds(catalogue, video_id, model.name)
-    if not (task or articles):
-        raise ValueError(f"no article is known for video {video_id!r}: add &task=ID to the address")
-    article = article_in(store, task or articles[0]["article_id"])
-    uri, said = video_uri_of(store, video_id), said_in(store, video_id)
-    video_input = VideoInput(video_id, video_id, uri, seen.read(video_id), said)
-    found = model.ground(video_input.features_TV, article.steps, [sentence.text for sentence in said])
-    view = view_of(Grounded(model, video_input, article, found), store)
+    if not (article_name or articles):
+        raise ValueError(f"video {video_id!r} has no article: add &article=ID to the address")
+    article = article_in(store, article_name or articles[0]["article_id"])
+    uri, sentences = video_uri_of(store, video_id), narrations_in(store, video_id)
+    video_input = VideoInput(video_id, video_id, uri, reader.read(video_id), sentences)
+    result = model.ground(video_input.features_TV, article.steps, [sentence.text for sentence in sentences])
+    view = view_of(Grounded(model, video_input, article, result), store)
     if not by:
-        view = replace(view, maps=maps_of(found.matrices, matrix or None))
+        view = replace(view, maps=maps_of(result.matrices, matrix or None))
     elif by in map(str, rounds):
         matrices = _teachers_matrices(store, video_id, article.article_id or "", model.name, int(by))
         view = replace(view, maps=maps_of(matrices, matrix or None), note=f"matrices of round {by}")
@@ -115,12 +115,12 @@ def video(store: Store, video_id: str, run_id: str | None, task: str, matrix: st
         articles.append({"article_id": article.article_id, "title": article.title})
     return render(
         "explore_video.html", view=served_video(view, uri), articles=articles, runs=runs, rounds=rounds,
-        run_id=run_id or "", task=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
+        run_id=run_id or "", article_id=article.article_id, matrix=matrix, by=by, matrices=list(MATRICES), site=True,
     )  # fmt: skip
 
 
 def sql(store: Store, query: str) -> str:
-    """A box for a question, and its answer."""
+    """Return the page of SQL: a query and its result."""
     error, answer, took_s = "", grid_of([]), 0.0
     if query.strip():
         begin = time.monotonic()
@@ -139,13 +139,13 @@ def sql(store: Store, query: str) -> str:
 
 
 def video_uri_of(store: Store, video_id: str) -> str | None:
-    """Where the video of a video is, if it has one."""
-    return known_video(store, video_id)["uri"]
+    """Return the uri of a video's file, if it has one."""
+    return stored_video(store, video_id)["uri"]
 
 
 def _names(names: list[str]) -> list[str]:
-    """Each once: a query may give two columns one name."""
-    return [name if names.count(name) == 1 else f"{name} ({place + 1})" for place, name in enumerate(names)]
+    """Return names that occur once: a query may give two columns the same name."""
+    return [name if names.count(name) == 1 else f"{name} ({column + 1})" for column, name in enumerate(names)]
 
 
 def _cells(column: Any) -> list[Any]:
@@ -166,22 +166,21 @@ def _runs(catalogue: Catalogue) -> list[str]:
 
 
 def _articles(catalogue: Catalogue, video_id: str, model_id: str) -> list[dict[str, Any]]:
-    """The articles that a video may be about: trained with, annotated, named by its data set, or voted for."""
-    return list(
-        catalogue.query(f"""
-        WITH told AS (SELECT article_id, 0 AS place FROM annotations
+    """Return articles that a video may be about: trained with, annotated, named by its data set, or voted for."""
+    rows = catalogue.query(f"""
+        WITH candidates AS (SELECT article_id, 0 AS priority FROM annotations
                       WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL
                         AND benchmark = {quoted(HTSTEP.name)}
                       UNION ALL SELECT article_id, -1 FROM pseudo_labels
                       WHERE video_id = {quoted(video_id)} AND model_id = {quoted(model_id)}
                       UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})
-        SELECT article_id, any_value(a.title) AS title FROM told JOIN articles a USING (article_id)
-        SEMI JOIN steps USING (article_id) GROUP BY article_id ORDER BY min(place), article_id LIMIT 8""").to_pylist()
-    )
+        SELECT article_id, any_value(a.title) AS title FROM candidates JOIN articles a USING (article_id)
+        SEMI JOIN steps USING (article_id) GROUP BY article_id ORDER BY min(priority), article_id LIMIT 8""")
+    return list(rows.to_pylist())
 
 
 def _sampled_rounds(catalogue: Catalogue, video_id: str, model_id: str) -> list[int]:
-    """The rounds whose matrices of this video are kept."""
+    """Return the rounds with stored matrices of this video."""
     rows = catalogue.query(f"""
         SELECT DISTINCT round FROM alignments WHERE model_id = {quoted(model_id)} AND video_id = {quoted(video_id)}
         ORDER BY round""")
@@ -198,7 +197,7 @@ def _teachers_matrices(
             ORDER BY matrix, text_row""").to_pylist()
     if not rows:
         raise ValueError(f"no matrices of round {round_} are kept of video {video_id!r} and {article_id}")
-    found: dict[str, list[list[float]]] = {}
+    matrices: dict[str, list[list[float]]] = {}
     for row in rows:
-        found.setdefault(TEACHERS[row["matrix"]], []).append(row["scores"])
-    return {name: np.array(own, np.float32) for name, own in found.items()}
+        matrices.setdefault(TEACHERS[row["matrix"]], []).append(row["scores"])
+    return {name: np.array(scores, np.float32) for name, scores in matrices.items()}

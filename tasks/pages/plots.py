@@ -12,18 +12,18 @@ from tasks.pages.drawing import INK, plot
 Rows = Sequence[Mapping[str, Any]]
 LABELS = {
     "kept_percent": "labels that are kept",
-    "kept_right_percent": "of these, at the right place",
+    "kept_right_percent": "of these, at the right time",
     "kept_shown_percent": "of these, of steps that are shown",
 }
 
 
 def losses(rows: Rows) -> Markup:
-    """How the objective went down, a line a training."""
+    """Plot the objective over optimiser steps, a line a training."""
 
     def draw(axes: Axes) -> None:
         for model_id in dict.fromkeys(row["model_id"] for row in rows):
-            own = [row for row in rows if row["model_id"] == model_id]
-            axes.plot([row["step"] for row in own], [row["loss"] for row in own], label=model_id)
+            model_rows = [row for row in rows if row["model_id"] == model_id]
+            axes.plot([row["step"] for row in model_rows], [row["loss"] for row in model_rows], label=model_id)
         axes.set(xlabel="optimiser steps", ylabel="objective")
         axes.grid(alpha=0.25)
         axes.legend()
@@ -32,13 +32,13 @@ def losses(rows: Rows) -> Markup:
 
 
 def labels_by_round(rows: Rows) -> Markup:
-    """Keep-rate, and precision where truth is known."""
+    """Plot the share of labels kept, and their precision on annotated videos."""
 
     def draw(axes: Axes) -> None:
         for name, title in LABELS.items():
-            known = [row for row in rows if row.get(name) is not None]
-            if known:
-                axes.plot([row["round"] for row in known], [row[name] for row in known], marker="o", label=title)
+            measured = [row for row in rows if row.get(name) is not None]
+            if measured:
+                axes.plot([row["round"] for row in measured], [row[name] for row in measured], marker="o", label=title)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(xlabel="round (0: by TAN*)", ylabel="%", ylim=(0, 100))
         axes.grid(alpha=0.25)
@@ -48,7 +48,7 @@ def labels_by_round(rows: Rows) -> Markup:
 
 
 def pairing_accuracy(rows: Rows) -> Markup:
-    """How many of the articles are right when the least confident are left out."""
+    """Plot the share of right articles when the least confident videos are left out."""
 
     def draw(axes: Axes) -> None:
         for name, title in (("by_similarity_margin", "by similarity margin"), ("by_vote_margin", "by vote margin")):
@@ -61,13 +61,15 @@ def pairing_accuracy(rows: Rows) -> Markup:
 
 
 def reliability(rows: Rows) -> Markup:
-    """What is said of a step's presence, and how often it is so."""
+    """Plot the share of steps that are shown over their score."""
 
     def draw(axes: Axes) -> None:
         axes.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1, label="a perfect judge")
         for judge, title in (("presence", "presence"), ("peak", "plain peak")):
-            own = [row for row in rows if row["judge"] == judge]
-            axes.plot([row["said"] for row in own], [row["shown"] for row in own], marker="o", label=title)
+            judge_rows = [row for row in rows if row["judge"] == judge]
+            axes.plot(
+                [row["mean_score"] for row in judge_rows], [row["shown"] for row in judge_rows], marker="o", label=title
+            )
         axes.set(xlabel="score of a step", ylabel="share of such steps that are shown", xlim=(0, 1), ylim=(0, 1))
         axes.grid(alpha=0.25)
         axes.legend()

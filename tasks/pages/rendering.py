@@ -1,4 +1,4 @@
-"""Templates to pages: all that is shown is escaped, only our own script runs, by its hash, and nothing is fetched."""
+"""Templates to pages: all values are escaped, only `video.js` runs, by its hash, and nothing is fetched."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(template: str, **context: Any) -> str:
-    """A page by the name of its template."""
+    """Return the page of a template."""
     return _environment().get_template(template).render(context)
 
 
@@ -38,13 +38,13 @@ def _environment() -> Environment:
 
 
 def clock(seconds: float) -> str:
-    """Such as 1:05 or 1:02:05."""
+    """Return a time such as 1:05 or 1:02:05."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it."""
+    """Return a value as a table shows it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -55,7 +55,7 @@ def cell(value: Any) -> str:
 
 
 def grid_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A table for a template: names, rows of values, and which columns hold numbers."""
+    """Return a table for a template: names, rows of values, and which columns hold numbers."""
     names = list(rows[0]) if rows else []
     return {
         "names": names,

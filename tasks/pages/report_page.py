@@ -1,4 +1,4 @@
-"""The report about a run: what ran, on what, how well, and what it looks like. One page, one file."""
+"""The report of a run: what ran, on what, how well, with example videos. One page, one file."""
 
 import platform
 import shlex
@@ -17,8 +17,9 @@ from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.evaluation.benchmarks.registry import result_columns
 from tasks.evaluation.families import MAIN_PATHWAYS, VINA, Pathway, label_of
 from tasks.evaluation.results import Results, own_student, read_results, trainings_of
-from tasks.grounding.grounding import Question, ground
-from tasks.importers.demo_corpus import CONTACT_SHEET
+from tasks.grounding.articles import article_in
+from tasks.grounding.grounding import GroundingRequest, ground
+from tasks.importers.generated_corpora import CONTACT_SHEET
 from tasks.pages import plots
 from tasks.pages.drawing import as_data
 from tasks.pages.rendering import grid_of, render
@@ -29,20 +30,20 @@ from tasks.training.settings import TrainingSettings
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
-"""Videos up to this size are part of the report: there may be three."""
+"""Videos up to this size are part of the report, which shows three."""
 PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
     "SELECT video_id, peak_s, score, reason FROM pseudo_labels WHERE NOT kept ORDER BY score DESC LIMIT 5",
     "SELECT protocol, metric, method, pathway, ours, paper FROM metrics_beside_paper WHERE ours IS NOT NULL",
 )
-"""SQL to begin with."""
+"""Examples of SQL."""
 Rows = list[dict[str, Any]]
 ShowVideo = Callable[[VideoView, str | None], VideoView]
 
 
 def newest_run(store: Store) -> str:
-    """The newest run of the pipeline that is complete; a ValueError if there is none."""
+    """Return the newest complete run of the pipeline; a ValueError if there is none."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("""
             SELECT run_id FROM runs WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'report'])
@@ -53,12 +54,14 @@ def newest_run(store: Store) -> str:
 
 
 def commands(store: Store) -> list[str]:
-    """What to ask next: three questions in SQL; a video, if there is one; everything."""
-    listed, own = store.table("videos").snapshot(), shlex.quote(store.uri)
+    """Return commands to try next: SQL, one video, the explorer."""
+    listed, address = store.table("videos").snapshot(), shlex.quote(store.uri)
     rows = listed.read(["video_id"], where=pc.field("uri").is_valid()).to_pylist() if listed.shards else []
-    asked = [f'vina sql "{sql}" --store {own}' for sql in QUESTIONS]
-    video_files = [f"vina ground {shlex.quote(row['video_id'])} --output video.html --store {own}" for row in rows[:1]]
-    return [*asked, *video_files, f"vina explore --store {own}"]
+    queries = [f'vina sql "{sql}" --store {address}' for sql in QUESTIONS]
+    video_files = [
+        f"vina ground {shlex.quote(row['video_id'])} --output video.html --store {address}" for row in rows[:1]
+    ]
+    return [*queries, *video_files, f"vina explore --store {address}"]
 
 
 def _small_video(view: VideoView, uri: str | None) -> VideoView:
@@ -66,33 +69,33 @@ def _small_video(view: VideoView, uri: str | None) -> VideoView:
 
 
 def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **context: Any) -> str:
-    """The whole page; `show_video` puts the files of its example videos into it."""
+    """Return the page as HTML; `show_video` adds the files of its example videos."""
     settings = job.settings_of(TrainingSettings)
     trainings = trainings_of(store, settings, job.run_id)
     student = own_student(store, settings, job.run_id)
     with Catalogue(store) as catalogue:
-        found = _Answers(catalogue, list(trainings), student)
-        examples, made = found.examples(), {row["model_id"] for row in models_in(store)}
+        answers = _Answers(catalogue, list(trainings), student)
+        examples, made = answers.examples(), {row["model_id"] for row in models_in(store)}
         return render(
             "report.html",
-            run=found.run(job.run_id),
+            run=answers.run(job.run_id),
             run_id=job.run_id,
             store=job.store,
-            stages=grid_of(found.stages()),
+            stages=grid_of(answers.stages()),
             tables=grid_of(_sizes(store)),
-            corpus=grid_of(found.rows("FROM corpus")),
-            missing=grid_of(found.rows("SELECT what, count(*) AS items FROM missing GROUP BY ALL ORDER BY ALL")),
+            corpus=grid_of(answers.rows("FROM corpus")),
+            missing=grid_of(answers.rows("SELECT what, count(*) AS items FROM missing GROUP BY ALL ORDER BY ALL")),
             contact_sheet=_contact_sheet(store),
-            rejects=grid_of(found.rows("FROM rejects_by_reason")),
-            **_plotted("pairing", found.pairing(), plots.pairing_accuracy),
-            agreement=grid_of(found.rows("FROM pairing_agreement")),
-            **_plotted("losses", found.losses(), plots.losses),
-            speed=grid_of(found.speed()),
-            **_plotted("labels", found.labels(), plots.labels_by_round),
-            **_plotted("reliability", found.reliability(), plots.reliability),
-            presence=grid_of(found.presence()),
-            results=_results(read_results(store, job.run_id if found.is_known(job.run_id) else None)),
-            ablations=[(name, grid_of(rows)) for name, rows in found.ablations().items()],
+            rejects=grid_of(answers.rows("FROM rejects_by_reason")),
+            **_plotted("pairing", answers.pairing(), plots.pairing_accuracy),
+            agreement=grid_of(answers.rows("FROM pairing_agreement")),
+            **_plotted("losses", answers.losses(), plots.losses),
+            speed=grid_of(answers.speed()),
+            **_plotted("labels", answers.labels(), plots.labels_by_round),
+            **_plotted("reliability", answers.reliability(), plots.reliability),
+            presence=grid_of(answers.presence()),
+            results=_results(read_results(store, job.run_id if answers.is_known(job.run_id) else None)),
+            ablations=[(name, grid_of(rows)) for name, rows in answers.ablations().items()],
             videos=[_example(store, row, show_video) for row in examples if row["model_id"] in made],
             settings=grid_of([{"setting": name, "value": str(value)} for name, value in _settings(job).items()]),
             versions=grid_of(_versions()),
@@ -103,7 +106,7 @@ def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **
 
 @dataclass(frozen=True)
 class _Answers:
-    """The store's answers to what a report asks."""
+    """The queries of a report."""
 
     catalogue: Catalogue
     trainings: Sequence[str]
@@ -152,7 +155,7 @@ class _Answers:
 
     def reliability(self) -> Rows:
         return self.rows(f"""
-            SELECT judge, low, said, shown, steps FROM presence_reliability
+            SELECT judge, low, mean_score, shown, steps FROM presence_reliability
             WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
               AND pathway = {quoted(Pathway.DIRECT)} AND split = ({_SPLIT.format("presences")})
             ORDER BY judge, low""")
@@ -173,13 +176,13 @@ class _Answers:
         rows = self.rows("""
             SELECT ablation, settings, row, variant, measure, seeds, mean, spread, paper FROM ablation_means
             ORDER BY ablation, settings, measure, row""")
-        found: dict[str, Rows] = {}
+        tables: dict[str, Rows] = {}
         for row in rows:
-            found.setdefault(f"{row.pop('ablation')} ({row.pop('settings')})", []).append(row)
-        return found
+            tables.setdefault(f"{row.pop('ablation')} ({row.pop('settings')})", []).append(row)
+        return tables
 
     def examples(self) -> Rows:
-        """The best, the median and the worst video, by how many of its annotated steps the student finds."""
+        """Return the best, median and worst video, by the share of its annotated steps that the student finds."""
         rows = self.rows(f"""
             SELECT model_id, video_id, article_id, steps, found, recall_percent FROM video_recall
             WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
@@ -192,7 +195,7 @@ class _Answers:
 
 
 _SPLIT = "SELECT coalesce(min(split) FILTER (split LIKE 'test%'), min(split) FILTER (split <> 'train')) FROM {}"
-"""The split that is shown: test videos, if they are annotated."""
+"""The split of the examples: test videos, if they are annotated."""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -200,7 +203,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
-    """A table, and its plot if there is anything to draw."""
+    """Return a table, and its plot if it has rows."""
     return {name: grid_of(rows), f"{name}_plot": draw(rows) if rows else ""}
 
 
@@ -219,8 +222,8 @@ def _results(results: Results) -> dict[str, Any]:
             (kind, title, cells)
             for kind, title, cells in (
                 ("ours", row.label, ours),
-                ("theirs", f"{row.label}, in the paper", paper),
-                ("theirs", f"{row.label}, published later", later),
+                ("published", f"{row.label}, in the paper", paper),
+                ("published", f"{row.label}, published later", later),
             )
             if any(cells)
         ]
@@ -232,11 +235,11 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _example(store: Store, row: Mapping[str, Any], show_video: ShowVideo) -> tuple[str, VideoView]:
-    question = Question(row["video_id"], task=row["article_id"], checkpoint=row["model_id"], device="cpu")
-    grounded = ground(question, store)
+    article = article_in(store, row["article_id"])
+    grounded = ground(GroundingRequest(row["video_id"], article, checkpoint=row["model_id"], device="cpu"), store)
     view = show_video(view_of(grounded, store), grounded.video_input.video_file)
-    place = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
-    return place, view
+    caption = f"the {row['place']} video: {row['found']} of its {row['steps']} annotated steps are found"
+    return caption, view
 
 
 def _sizes(store: Store) -> Rows:
@@ -249,8 +252,8 @@ def _settings(job: Job) -> dict[str, Any]:
 
 
 def _versions() -> Rows:
-    found = [{"of": name, "version": version(name)} for name in LIBRARIES]
-    return [{"of": "Python", "version": platform.python_version()}, *found]
+    libraries = [{"of": name, "version": version(name)} for name in LIBRARIES]
+    return [{"of": "Python", "version": platform.python_version()}, *libraries]
 
 
 def _contact_sheet(store: Store) -> str:

@@ -1,4 +1,4 @@
-"""The page for one video: one file, which shows what the model saw."""
+"""The page of one video: one HTML file."""
 
 from storage import Store
 from tasks.grounding.grounding import Grounded
@@ -7,6 +7,6 @@ from tasks.pages.video_view import view_of, with_video_file
 
 
 def video_page(grounded: Grounded, store: Store | None) -> str:
-    """The whole page."""
+    """Return the page as HTML."""
     view = with_video_file(view_of(grounded, store), grounded.video_input.video_file)
     return render("video.html", view=view)

@@ -1,4 +1,4 @@
-"""All that a page shows of one video: steps, matrices, labels by round, truth, narrations, and the video itself."""
+"""What a page shows of one video: steps, matrices, labels by round, annotations, narrations, and the video."""
 
 import base64
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ from tasks.pages.drawing import heat_map
 from vina_model.grounder import GroundedStep
 
 EMBEDDED_MB = 64
-"""Videos up to this size are part of the page; larger ones are looked for where they are."""
+"""Videos up to this size are part of the page; larger ones are linked."""
 KINDS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm", ".mkv": "video/webm"}
 MATRICES = {
     "fused": "steps (rows, the first on top) to seconds: the mean of the next two",
-    "direct": "steps to seconds, by what is seen",
-    "indirect": "steps to seconds, by way of the narrations",
+    "direct": "steps to seconds, by the video alone",
+    "indirect": "steps to seconds, through the narrations",
     "narrations": "narrations to seconds",
 }
 TICKS = 6
@@ -34,7 +34,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Player:
-    """Where a browser finds the video: within the page, or at an address."""
+    """The video for a browser: data inside the page, or an address."""
 
     kind: str
     data: str = ""
@@ -54,7 +54,7 @@ class HeatMap:
 
     @property
     def height_px(self) -> int:
-        """Rows as high as there is room for."""
+        """Height of the picture: rows of 14 pixels, within limits."""
         return max(min(14 * self.num_rows, 420), 20)
 
 
@@ -70,7 +70,7 @@ class Label:
 
 @dataclass(frozen=True)
 class VideoView:
-    """A page's contents; `player` is None with the reason in `no_video`."""
+    """Contents of a page; without a `player`, `no_video` has the reason."""
 
     name: str
     title: str
@@ -81,7 +81,7 @@ class VideoView:
     narrations: list[Sentence]
     maps: list[HeatMap]
     truth: dict[int, list[Span]] = field(default_factory=dict)
-    """When each step is annotated, by its place; empty where nothing is known."""
+    """Annotated segments by the number of the step; empty without annotations."""
     rounds: dict[int, list[Label]] = field(default_factory=dict)
     player: Player | None = None
     no_video: str = "there is no file of this video"
@@ -89,27 +89,27 @@ class VideoView:
 
     @property
     def ticks(self) -> list[float]:
-        """Times on the axis, round ones."""
+        """Round times on the axis."""
         steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
         every = next((step for step in steps if self.num_seconds / step <= TICKS), 7200)
         return [float(tick) for tick in range(0, self.num_seconds - every // 2, every)] + [float(self.num_seconds)]
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether it is said which steps are shown."""
+        """Whether the model gives each step a presence."""
         return all(step.presence is not None for step in self.steps)
 
     def percent(self, seconds: float) -> str:
-        """A time as a place on the axis."""
+        """Return a time as a position on the axis, in percent."""
         return f"{100 * min(max(seconds, 0) / self.num_seconds, 1):.3f}"
 
 
 def view_of(grounded: Grounded, store: Store | None) -> VideoView:
-    """What a model says of a video, beside what the store knows of it."""
-    video_input, article, found = grounded.video_input, grounded.article, grounded.found
+    """Return the result of a model for a video, with annotations and labels of the store."""
+    video_input, article, result = grounded.video_input, grounded.article, grounded.result
     view = VideoView(
-        video_input.name, article.title, article.article_id, grounded.model.name, found.num_seconds, found.steps,
-        video_input.narrations, maps_of(found.matrices),
+        video_input.name, article.title, article.article_id, grounded.model.name, result.num_seconds, result.steps,
+        video_input.narrations, maps_of(result.matrices),
     )  # fmt: skip
     if store is None or video_input.video_id is None:
         return view
@@ -120,7 +120,7 @@ def view_of(grounded: Grounded, store: Store | None) -> VideoView:
 
 
 def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None = None) -> list[HeatMap]:
-    """Matrices as pictures, in the order of MATRICES; all, or one."""
+    """Return matrices as pictures, in the order of MATRICES; all, or the chosen one."""
     return [
         HeatMap(name, meaning, heat_map(matrix), len(matrix), float(matrix.min()), float(matrix.max()))
         for name, meaning in MATRICES.items()
@@ -129,16 +129,16 @@ def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None
 
 
 def _truth(catalogue: Catalogue, video_id: str, article: Article) -> dict[int, list[Span]]:
-    """Annotated segments by the place of the step: benchmarks have articles of their own, so texts are compared."""
+    """Return annotated segments by the number of the step; steps are compared by text: benchmarks have other ids."""
     rows = catalogue.query(f"""
         SELECT DISTINCT article_id, lower(text) AS text, start_s, end_s FROM annotations
         WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND alignable ORDER BY start_s""").to_pylist()
-    own = [row for row in rows if row["article_id"] == article.article_id] or rows
+    article_rows = [row for row in rows if row["article_id"] == article.article_id] or rows
     spans: dict[str, list[Span]] = {}
-    for row in own:
+    for row in article_rows:
         spans.setdefault(row["text"], []).append((row["start_s"], row["end_s"]))
-    places = enumerate(article.steps)
-    return {place: list(dict.fromkeys(spans[step.lower()])) for place, step in places if step.lower() in spans}
+    numbered = enumerate(article.steps)
+    return {number: list(dict.fromkeys(spans[step.lower()])) for number, step in numbered if step.lower() in spans}
 
 
 def _rounds(catalogue: Catalogue, video_id: str, article: Article, model_id: str) -> dict[int, list[Label]]:
@@ -148,14 +148,15 @@ def _rounds(catalogue: Catalogue, video_id: str, article: Article, model_id: str
         SELECT round, step_row, start_s, end_s, kept FROM pseudo_labels
         WHERE model_id = {quoted(model_id)} AND video_id = {quoted(video_id)}
           AND article_id = {quoted(article.article_id)} ORDER BY ALL""").to_pylist()
-    found: dict[int, list[Label]] = {}
+    labels_by_round: dict[int, list[Label]] = {}
     for row in rows:
-        found.setdefault(row["round"], []).append(Label(row["step_row"], row["start_s"], row["end_s"], row["kept"]))
-    return found
+        label = Label(row["step_row"], row["start_s"], row["end_s"], row["kept"])
+        labels_by_round.setdefault(row["round"], []).append(label)
+    return labels_by_round
 
 
 def with_video_file(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_MB) -> VideoView:
-    """The video within the page, or where it is, if it is large."""
+    """Put the video into the page, or link it, if it is large."""
     if uri is None:
         return view
     if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
@@ -176,7 +177,7 @@ def with_video_file(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_M
 
 
 def served_video(view: VideoView, uri: str | None) -> VideoView:
-    """The video at the address that `vina explore` serves it from."""
+    """Set the address from which `vina explore` serves the video."""
     if uri is None:
         return view
     if (kind := KINDS.get(Path(uri).suffix.lower())) is None:

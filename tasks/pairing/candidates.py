@@ -1,4 +1,4 @@
-"""The articles that videos can be paired with, and which of them a data set's own task is."""
+"""The articles that videos can be paired with."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from storage.views import TITLE_KEY
 
 DEFAULT_SOURCE = "wikihow"
 OFFERED = f"FROM articles SEMI JOIN steps USING (source, article_id) WHERE {TITLE_KEY} IS NOT NULL"
-"""Articles that can be voted for: they have steps, and a title with letters."""
+"""Articles that can be voted for: they have steps, and a title with a letter or digit."""
 
 
 class NoCandidates(ValueError):
@@ -24,8 +24,8 @@ class NoCandidates(ValueError):
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Articles with steps, in the order of their ids: of equal titles the first one is voted for."""
+class CandidateArticles:
+    """Articles with steps, in the order of their ids: among equal titles the first one gets the votes."""
 
     source: str
     article_ids: list[str]
@@ -33,7 +33,7 @@ class Candidates:
 
     @property
     def titles_sql(self) -> str:
-        """A query for their titles, as the column `text`."""
+        """Query for their titles, as the column `text`."""
         return f"SELECT title AS text FROM ({OFFERED}) WHERE source = {quoted(self.source)}"
 
     @property
@@ -42,26 +42,26 @@ class Candidates:
         return fingerprint_of({"articles": self.article_ids, "titles": self.titles}, {}, "1")
 
     def vectors(self, embedded: Snapshot) -> npt.NDArray[np.float16]:
-        """The titles' embeddings, row by row, among those of a model."""
+        """Return the embeddings of the titles, row by row, from those of an encoder."""
         wanted = pc.field("text").isin(pa.array(sorted(set(self.titles)), pa.string()))
-        found: dict[str, npt.NDArray[np.float16]] = {}
+        by_title: dict[str, npt.NDArray[np.float16]] = {}
         for shard in embedded.shards:  # one at a time: they may be many, and titles are few of their rows
             rows = embedded.where(_shard=shard.name).read(["text", "vector"], where=wanted)
             vectors = np.asarray(decode(rows["vector"], "float16"), np.float16)
-            found.update(zip(rows["text"].to_pylist(), vectors, strict=True))
-        return np.stack([found[title] for title in self.titles])
+            by_title.update(zip(rows["text"].to_pylist(), vectors, strict=True))
+        return np.stack([by_title[title] for title in self.titles])
 
 
-def candidates_of(store: Store, source: str | None) -> Candidates:
-    """The articles of a source that have steps; of wikiHow if none is named. A NoCandidates if there are none."""
+def candidates_of(store: Store, source: str | None) -> CandidateArticles:
+    """Return the articles of a source (default: wikiHow) that have steps; NoCandidates if there are none."""
     source = DEFAULT_SOURCE if source is None else source
     with Catalogue(store) as catalogue:
-        found = catalogue.query(f"SELECT source, article_id, title FROM ({OFFERED}) ORDER BY ALL")
-    rows = [row for row in found.to_pylist() if row["source"] == source]
+        offered = catalogue.query(f"SELECT source, article_id, title FROM ({OFFERED}) ORDER BY ALL")
+    rows = [row for row in offered.to_pylist() if row["source"] == source]
     if not rows:
-        known = ", ".join(sorted({row["source"] for row in found.to_pylist()})) or "none yet"
+        sources = ", ".join(sorted({row["source"] for row in offered.to_pylist()})) or "none yet"
         raise NoCandidates(
             f"the store has no articles of {source} with steps: import them, or name a source that has some with "
-            f"--articles (here: {known})"
+            f"--articles (here: {sources})"
         )
-    return Candidates(source, [row["article_id"] for row in rows], [row["title"] for row in rows])
+    return CandidateArticles(source, [row["article_id"] for row in rows], [row["title"] for row in rows])

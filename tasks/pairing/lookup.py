@@ -1,4 +1,4 @@
-"""One video's vote, narration by narration: what `pairing` has decided for it, or would. Nothing is written."""
+"""One video's vote, narration by narration, as the stage counted it or counted now. Nothing is written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from tasks.pairing.candidates import Candidates, candidates_of
+from tasks.pairing.candidates import CandidateArticles, candidates_of
 from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.device import best_device
@@ -18,7 +18,7 @@ from vina_model.voting import TitleIndex
 
 
 class Ballot(NamedTuple):
-    """What one narration voted for."""
+    """The vote of one narration."""
 
     text: str
     article_id: str
@@ -46,14 +46,14 @@ class Lookup:
 
 
 def look_up(store: Store, video_id: str, settings: PairingSettings | None = None) -> Lookup:
-    """What one video's narrations voted for when `pairs` were made; where they did not, or settings ask, a vote now."""
+    """Return the stored votes of a video's narrations; without them, or with settings, count votes now."""
     texts = _narrations(store, video_id)
     stored = _stored(store, video_id) if settings is None else None
     return stored or vote_now(store, texts, settings or PairingSettings())
 
 
 def _stored(store: Store, video_id: str) -> Lookup | None:
-    """The ballots as the stage has counted them."""
+    """Return the ballots as the stage counted them."""
     with Catalogue(store) as catalogue:
         encoders = catalogue.query("SELECT DISTINCT encoder FROM pairs WHERE selection = 'top1'")["encoder"].to_pylist()
         if not encoders:
@@ -68,10 +68,9 @@ def _stored(store: Store, video_id: str) -> Lookup | None:
         ballots = catalogue.query(
             f"""SELECT n.text, any_value(t.article_id) AS article_id, any_value(a.title) AS title,
                        any_value(t.similarity) AS similarity
-            FROM narrations n JOIN text_votes t USING (text) JOIN articles a USING (article_id)
+            FROM video_narrations n JOIN text_votes t USING (text) JOIN articles a USING (article_id)
             WHERE t.encoder = {quoted(encoder)} AND n.video_id = {quoted(video_id)}
-            GROUP BY n.source, n.row, n.text
-            QUALIFY n.source = min(n.source) OVER () ORDER BY n.row"""
+            GROUP BY n.row, n.text ORDER BY n.row"""
         ).to_pylist()
     if not ranked:
         return None
@@ -79,22 +78,22 @@ def _stored(store: Store, video_id: str) -> Lookup | None:
 
 
 def vote_now(store: Store, texts: list[str], settings: PairingSettings) -> Lookup:
-    """What texts vote for, whether or not the store has heard of them."""
+    """Count the votes of any texts."""
     candidates = candidates_of(store, settings.articles)
     folder = find_encoder(settings.encoder)
     encoder = name_encoder(settings.encoder, folder)
     embed = load_encoder(folder, settings.batch_size, settings.device)
     titles = _title_vectors(store, encoder, candidates, embed)
-    found = TitleIndex(titles, settings.device or best_device()).nearest(embed(texts))
+    nearest = TitleIndex(titles, settings.device or best_device()).nearest(embed(texts))
     ballots = tuple(
         Ballot(text, candidates.article_ids[row], candidates.titles[row], float(similarity))
-        for text, row, similarity in zip(texts, found.rows, found.similarities, strict=True)
+        for text, row, similarity in zip(texts, nearest.rows, nearest.similarities, strict=True)
     )
     return Lookup(encoder, ballots, rank(ballots))
 
 
 def rank(ballots: Sequence[Ballot]) -> tuple[Ranked, ...]:
-    """More votes, then the higher summed similarity, then the smaller id."""
+    """Rank articles: more votes, then the higher summed similarity, then the smaller id."""
     groups: dict[str, list[Ballot]] = {}
     for ballot in ballots:
         groups.setdefault(ballot.article_id, []).append(ballot)
@@ -107,24 +106,25 @@ def rank(ballots: Sequence[Ballot]) -> tuple[Ranked, ...]:
 
 def _narrations(store: Store, video_id: str) -> list[str]:
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(
-            f"SELECT source, text FROM narrations WHERE video_id = {quoted(video_id)} ORDER BY source, row"
-        ).to_pylist()
-        if not rows:
+        texts = catalogue.query(f"SELECT text FROM video_narrations WHERE video_id = {quoted(video_id)} ORDER BY row")[
+            "text"
+        ].to_pylist()
+        if not texts:
             near = catalogue.query(
                 f"SELECT video_id FROM (SELECT DISTINCT video_id FROM narrations) "
                 f"ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3"
             )["video_id"].to_pylist()
             hint = f"; the nearest ids that have: {', '.join(near)}" if near else ": import some"
             raise ValueError(f"the store has no narrations of a video {video_id!r}{hint}")
-    return [row["text"] for row in rows if row["source"] == rows[0]["source"]]
+    return texts
 
 
-def _title_vectors(store: Store, encoder: str, candidates: Candidates, embed: Embed) -> npt.NDArray[np.float16]:
-    """Those that the store has, and the others made now."""
+def _title_vectors(store: Store, encoder: str, candidates: CandidateArticles, embed: Embed) -> npt.NDArray[np.float16]:
+    """Return the vectors of titles: stored ones if all are there, otherwise all embedded now."""
     with Catalogue(store) as catalogue:
-        known = catalogue.query(f"""SELECT DISTINCT text FROM sentence_embeddings SEMI JOIN ({candidates.titles_sql})
-            USING (text) WHERE encoder = {quoted(encoder)}""")["text"].to_pylist()
-    if set(candidates.titles) <= set(known):
+        stored_texts = catalogue.query(f"""
+            SELECT DISTINCT text FROM sentence_embeddings SEMI JOIN ({candidates.titles_sql}) USING (text)
+            WHERE encoder = {quoted(encoder)}""")["text"].to_pylist()
+    if set(candidates.titles) <= set(stored_texts):
         return candidates.vectors(store.table("sentence_embeddings").snapshot().where(encoder=encoder))
     return embed(candidates.titles)

@@ -1,4 +1,6 @@
-"""Which article each video is trained with, in three selections, and the videos that none fits."""
+"""The selections: which article each video is trained with; and the videos that no article fits."""
+
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,19 +9,39 @@ from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
 from storage.views import TITLE_KEY
-from tasks.pairing.candidates import OFFERED, Candidates
+from tasks.pairing.candidates import OFFERED, CandidateArticles
 from tasks.pipeline.text_embedding import MEMORY_LIMIT
 
-SELECTIONS = ("metadata", "top1", "random_top5")
 TOP = 5
 
 
-def write_pairs(
-    store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: Candidates
-) -> dict[str, int]:
-    """Each selection is one shard, written last: it is there when all that it stands on is. Returns their sizes.
+def _by_metadata(metadata: pa.Table, voted: pa.Table) -> pa.Table:
+    return metadata
 
-    The rows of `random_top5` are what is drawn from, each time a video is seen. Without a model nobody has voted.
+
+def _top1(metadata: pa.Table, voted: pa.Table) -> pa.Table:
+    return voted.filter(pc.equal(voted["rank"], 1))
+
+
+def _random_top5(metadata: pa.Table, voted: pa.Table) -> pa.Table:
+    """Training draws one of these rows each time it sees a video."""
+    return voted
+
+
+SELECTIONS: dict[str, Callable[[pa.Table, pa.Table], pa.Table]] = {
+    "metadata": _by_metadata,
+    "top1": _top1,
+    "random_top5": _random_top5,
+}
+"""By name: (pairs by metadata, each video's TOP articles by votes) -> the pairs to train with."""
+
+
+def write_pairs(
+    store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: CandidateArticles
+) -> dict[str, int]:
+    """Write every selection as one shard, after all that it depends on; returns their sizes.
+
+    Without an encoder there are no votes.
     """
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         voted = catalogue.query(_voted(encoder or ""))
@@ -28,22 +50,21 @@ def write_pairs(
     _write_rejects(store, run_id, candidates.source, silent, named.filter(named["article_id"].is_null()))
     metadata = named.filter(named["article_id"].is_valid()).select(["video_id", "article_id"])
     metadata = pa.concat_tables([voted.slice(0, 0), metadata], promote_options="default")  # the other columns are null
-    top1 = voted.filter(pc.equal(voted["rank"], 1))
-    chosen = dict(zip(SELECTIONS, (metadata, top1, voted), strict=True))
-    for selection, rows in chosen.items():
+    pairs = {selection: select(metadata, voted) for selection, select in SELECTIONS.items()}
+    for selection, rows in pairs.items():
         store.table("pairs").commit(rows, {"selection": selection}, "all", fingerprint=fingerprint, run_id=run_id)
-    return {selection: len(rows) for selection, rows in chosen.items()}
+    return {selection: len(rows) for selection, rows in pairs.items()}
 
 
 def clear_votes(store: Store) -> None:
-    """Nobody votes any more: take out what was voted."""
+    """Take out all votes: there are no narrations any more."""
     votes = store.table("votes")
     for encoder in {str(shard.constants["encoder"]) for shard in votes.snapshot().shards}:
         votes.retire({"encoder": encoder})
 
 
 def clear_pairs(store: Store, run_id: str) -> None:
-    """There are no articles to be paired with."""
+    """Take out all votes and pairs: there are no articles to pair with."""
     clear_votes(store)
     for selection in {str(shard.constants["selection"]) for shard in store.table("pairs").snapshot().shards}:
         store.table("pairs").retire({"selection": selection})
@@ -74,12 +95,12 @@ def _named(source: str) -> str:
         WITH offered AS (SELECT article_id, {TITLE_KEY} AS key FROM ({OFFERED}) WHERE source = {quoted(source)}),
              by_title AS (SELECT key, min(article_id) AS article_id FROM offered GROUP BY key),
              named AS (SELECT article_id AS named_id, min({TITLE_KEY}) AS key FROM articles GROUP BY ALL),
-             known AS (SELECT named_id, coalesce(offered.article_id, by_title.article_id) AS article_id
+             resolved AS (SELECT named_id, coalesce(offered.article_id, by_title.article_id) AS article_id
                        FROM (SELECT DISTINCT article_id AS named_id FROM videos WHERE article_id IS NOT NULL)
                        LEFT JOIN offered ON offered.article_id = named_id
                        LEFT JOIN named USING (named_id) LEFT JOIN by_title ON by_title.key = named.key)
         SELECT DISTINCT ON (v.video_id) v.video_id, k.named_id, k.article_id
-        FROM videos v JOIN known k ON k.named_id = v.article_id
+        FROM videos v JOIN resolved k ON k.named_id = v.article_id
         ORDER BY v.video_id, k.article_id IS NULL, v.source <> 'howto100m', v.source, k.named_id"""
 
 
@@ -94,5 +115,5 @@ def _write_rejects(store: Store, run_id: str, source: str, silent: pa.Table, unk
         for row in unknown.to_pylist()
     ]
     if rows or table.snapshot().where(**partition).shards:
-        found = pa.Table.from_pylist(rows, schema=table.schema.files)
-        table.commit(found, partition, "all", fingerprint=content_hash([found]), run_id=run_id)
+        rejects = pa.Table.from_pylist(rows, schema=table.schema.files)
+        table.commit(rejects, partition, "all", fingerprint=content_hash([rejects]), run_id=run_id)

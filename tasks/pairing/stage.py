@@ -5,7 +5,7 @@ from pathlib import Path
 
 from storage import Store, fingerprint_of
 from tasks.pairing import pairs, votes
-from tasks.pairing.candidates import Candidates, NoCandidates, candidates_of
+from tasks.pairing.candidates import CandidateArticles, NoCandidates, candidates_of
 from tasks.pairing.encoders import find_encoder, foresee_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.artifacts import REJECTS
@@ -78,7 +78,7 @@ def load_once(encoder: str, folder: Path, batch_size: int, device: str | None) -
     return load_encoder(folder, batch_size, device)
 
 
-def _texts(candidates: Candidates) -> str:
+def _texts(candidates: CandidateArticles) -> str:
     return f"SELECT text FROM narrations UNION ALL {candidates.titles_sql}"
 
 

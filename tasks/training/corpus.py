@@ -161,10 +161,7 @@ _last: tuple[str, Corpus] | None = None
 _HELD_OUT = """
     SELECT video_id FROM annotations WHERE split <> 'train'
     UNION SELECT video_id FROM videos WHERE split IS NOT NULL AND split <> 'train'"""
-_NARRATIONS = """
-    SELECT video_id, text, start_s, end_s FROM narrations
-    WHERE (video_id, source) IN (SELECT (video_id, min(source)) FROM narrations GROUP BY video_id)
-    ORDER BY video_id, row"""
+_NARRATIONS = "SELECT video_id, text, start_s, end_s FROM video_narrations ORDER BY video_id, row"
 
 
 def _row_ranges(keys: pa.ChunkedArray) -> dict[str, tuple[int, int]]:

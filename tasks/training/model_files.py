@@ -12,8 +12,7 @@ import pyarrow as pa
 import torch
 
 from storage import MissingFileError, Store, fingerprint_of
-from tasks.demo_world.files import BACKBONE as DEMO
-from tasks.importers.demo_corpus import seed_in
+from tasks.features.backbones import BACKBONES, backbone_of
 from tasks.training import checkpoints
 from tasks.training.model_ids import settings_hash
 from tasks.training.models import version_of
@@ -127,11 +126,11 @@ def key(model_id: str) -> str:
 
 
 def _made_with(store: Store, backbone: str) -> dict[str, Any]:
-    """Return the columns of `features` that describe how they were made; imported ones have no such description, but
-    those of a demo world have its seed."""
+    """Return the columns that say how the backbone's features were made (none, if they were imported), and the seed."""
     snapshot = store.table("features").snapshot().where(backbone=backbone)
     names = snapshot.schema.constants
     rows = [{name: shard.constants[name] for name in names} for shard in snapshot.shards]
-    extracted = (row for row in rows if row["weights_sha256"] is not None)
-    columns = next(extracted, rows[0] if rows else {})
-    return columns if backbone != DEMO else columns | {"seed": seed_in(store) or 0}
+    known = (row for row in rows if row["weights_sha256"] is not None)
+    found = next(known, rows[0] if rows else {})
+    seed_in = backbone_of(backbone).seed_in if backbone in BACKBONES else None
+    return found if seed_in is None else found | {"seed": seed_in(store)}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from storage import fingerprint_of
+from storage.fingerprint import file_hash
 from tasks.training.corpus import Corpus
-from tasks.training.models import content_of
 from tasks.training.settings import TrainingSettings
 
 CODE_VERSION = "3"
@@ -40,9 +40,9 @@ def model_ids(settings: TrainingSettings, corpus: Corpus) -> ModelIds:
     """Return the ids of the models that these settings train on a corpus."""
     student_settings = fingerprinted_settings(settings)
     tan_settings = {name: value for name, value in student_settings.items() if name not in OF_STUDENTS}
-    words = corpus.words_version if settings.words == "corpus" else content_of(settings.words)
+    words = corpus.words_version if settings.words == "corpus" else file_hash(settings.words)
     tan_inputs = {"narrated": corpus.narrated_version, "words": words}
-    student_inputs = {"corpus": corpus.version, "words": words, "tan": content_of(settings.tan)}
+    student_inputs = {"corpus": corpus.version, "words": words, "tan": file_hash(settings.tan)}
     return ModelIds(
         tan=f"tan@{fingerprint_of(tan_settings, tan_inputs, CODE_VERSION)[:8]}",
         student=f"vina@{fingerprint_of(student_settings, student_inputs, CODE_VERSION)[:8]}",

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from tasks.features.joint_texts import DICTIONARY, read_dictionary
+from storage.fingerprint import file_hash
 from tasks.features.network import read_checkpoint
+from tasks.features.s3d_milnce import DICTIONARY, read_dictionary
 from tasks.training.settings import TrainingSettings
 from tasks.training.teachers import Teacher
 from vina_model.aligner import AlignerConfig
@@ -71,7 +72,7 @@ def published_name(path: Path) -> str:
     """Return the name of a published TAN in the tables; a ValueError if there is no such file."""
     if not path.is_file():
         raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
-    return f"{path.name}@{content_of(str(path))[:8]}"
+    return f"{path.name}@{file_hash(path)[:8]}"
 
 
 def unimodal_narrations(model: Vina) -> Callable[[Batch], Alignment]:
@@ -90,11 +91,3 @@ def version_of(model: nn.Module) -> str:
     for weights in model.state_dict().values():
         digest.update(weights.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
     return digest.hexdigest()[:16]
-
-
-def content_of(path: str) -> str:
-    """Return a hash of a file's content; an empty string if there is no file."""
-    if not Path(path).is_file():
-        return ""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,13 +5,13 @@ Training is one part at a time, labelling is many. Either continues where it was
 
 from dataclasses import replace
 
+from storage.fingerprint import file_hash
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, PartKind, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import write_model
 from tasks.training.model_ids import CODE_VERSION, NOT_FINGERPRINTED, settings_hash
-from tasks.training.models import content_of
 from tasks.training.processes import alone, is_first, joined
 from tasks.training.settings import TrainingSettings
 
@@ -90,7 +90,7 @@ def dependencies(job: Job) -> Dependencies:
     fingerprinted = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
     features = store.table("features").snapshot().where(backbone=settings.backbone).content_version
     inputs = versions(store, *INPUTS, "pairs") | {f"features of {settings.backbone}": features}
-    inputs |= {name: content_of(getattr(settings, name)) for name in ("words", "tan")}
+    inputs |= {name: file_hash(getattr(settings, name)) for name in ("words", "tan")}
     return Dependencies(fingerprinted, inputs, scope=f"settings {settings_hash(settings)}")
 
 

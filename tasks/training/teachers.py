@@ -1,6 +1,5 @@
 """Teachers label the corpus: the candidate segment of every step is a row of `pseudo_labels`, kept or not."""
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ import pyarrow as pa
 import torch
 
 from storage import Store, fingerprint_of
+from storage.fingerprint import shard_name
 from tasks.pipeline.device import autocast
 from tasks.pipeline.job import Interrupted
 from tasks.pipeline.progress import say
@@ -72,7 +72,7 @@ class LabelRound:
             (name, article) for name in corpus.paired for article in corpus.articles[name] if article in corpus.steps
         ]
         self.shards = [pairs[begin : begin + PAIRS_PER_SHARD] for begin in range(0, len(pairs), PAIRS_PER_SHARD)]
-        self.names = [hashlib.sha256(repr(shard).encode()).hexdigest()[:16] for shard in self.shards]
+        self.names = [shard_name([repr(shard)]) for shard in self.shards]
         rules = {name: getattr(settings, name) for name in RULES}
         self._fingerprint = fingerprint_of(rules | {"teacher": teacher_name}, {"corpus": corpus.version}, CODE_VERSION)
 

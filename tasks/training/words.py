@@ -4,8 +4,8 @@ from pathlib import Path
 
 import torch
 
-from tasks.features.joint_texts import DICTIONARY, read_dictionary
 from tasks.features.network import read_checkpoint
+from tasks.features.s3d_milnce import DICTIONARY, read_dictionary
 from tasks.training.corpus import Corpus
 from tasks.training.settings import TrainingSettings
 from vina_model.text import BagOfWords, WordTraining, train_word_vectors

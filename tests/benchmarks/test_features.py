@@ -13,9 +13,9 @@ import av
 import numpy as np
 import pytest
 
-from tasks.features.backbones import load_s3d
 from tasks.features.decoding import Clip, Frames, read_clips
 from tasks.features.extraction import extract
+from tasks.features.s3d_milnce import load_s3d
 from tests.benchmarks.measure import ratio_of_times, report
 
 SIDE = 224
@@ -94,6 +94,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from tasks.features.network import Outputs
+from tasks.features.s3d_milnce import load_s3d
 from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
 

@@ -14,7 +14,7 @@ import torch
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.pixels import render
 from tasks.demo_world.script import World
-from tasks.features.backbones import BACKBONES, load_s3d
+from tasks.features.backbones import backbone_of
 from tasks.features.extraction import extract
 from tests.benchmarks.measure import report
 from vina_model.grounder import Grounder
@@ -50,11 +50,11 @@ def test_grounding_takes_little_more_than_its_features(tmp_path: Path) -> None:
     ]
     command += ["--checkpoint", str(tmp_path / "model.pt"), "--store", str(tmp_path / "none"), "--output", str(page)]
 
-    network = load_s3d(None, 0, "cpu")
+    network = backbone_of("s3d-milnce").load(None, 0, "cpu")
     extraction, whole = [], []
     for _ in range(REPEATS):
         begin = time.perf_counter()
-        list(extract([("video", str(video_file))], network, 16, BACKBONES["s3d-milnce"].frames, lambda count: None))
+        list(extract([("video", str(video_file))], network, 16, backbone_of("s3d-milnce").frames, lambda count: None))
         extraction.append(time.perf_counter() - begin)
         begin = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

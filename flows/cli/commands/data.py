@@ -1,4 +1,4 @@
-"""Commands that bring data in, or take it out: import, forget, demo."""
+"""`vina import`, `vina forget` and `vina demo`: data in, data out, and a demo world."""
 
 import argparse
 import json
@@ -18,11 +18,11 @@ from tasks.pipeline.run_record import name_run, record_run
 
 
 def add_commands(add: Add) -> None:
-    """Declare them."""
+    """Declare the commands."""
     bring = add(
         "import",
         _import,
-        "bring in whatever part of a data set you have",
+        "import a data set, or any part of it",
         "vina import crosstask path/to/crosstask_release",
     )
     _add_source(bring)
@@ -36,16 +36,16 @@ def add_commands(add: Add) -> None:
     forget = add(
         "forget",
         _forget,
-        "take out what a source has brought, to import it anew (older versions stay until gc)",
+        "take out all rows of a source, to import it again (older versions stay until gc)",
         "vina forget features --backbone s3d-milnce",
     )
     _add_source(forget)
-    forget.add_argument("--backbone", metavar="NAME", help="features, texts: which ones")
+    forget.add_argument("--backbone", metavar="NAME", help="features, texts: name of the network")
 
     demo = add(
         "demo",
         _demo,
-        "write a small world of how-to videos in the real data sets' formats",
+        "write a demo world of how-to videos in the formats of the real data sets",
         "vina demo demo-corpus --preset hard --set num_videos=2000 --set feature_noise=1.5",
     )
     demo.add_argument("folder", metavar="FOLDER", type=Path, help="where to write it; it must be new or empty")
@@ -57,7 +57,7 @@ def add_commands(add: Add) -> None:
         default=[],
         metavar="KNOB=VALUE",
         dest="changes",
-        help="turn a knob; `--set help` explains them all",
+        help="change a knob; `--set help` explains them all",
     )
 
 

@@ -1,4 +1,4 @@
-"""The command that uses a model: where a video shows the steps of an article."""
+"""`vina ground`: find the steps of an article in a video."""
 
 import argparse
 from pathlib import Path
@@ -15,33 +15,31 @@ if TYPE_CHECKING:
 
 
 def add_commands(add: Add) -> None:
-    """Declare it."""
+    """Declare the command."""
     ground = add(
         "ground",
         _ground,
-        "find the steps of an article in a video, and say which are not shown",
+        "find the steps of an article in a video, and which of them are not shown",
         'vina ground video.mp4 --steps "Chop the onion; Fry it" --narrations video.srt --output video.html',
     )
     ground.add_argument("video", nargs="?", metavar="VIDEO", help="a video file, or the id of an imported video")
-    what = ground.add_mutually_exclusive_group()
-    what.add_argument(
-        "--article", type=Path, metavar="FILE", help="steps in a text file, one a line, or JSON with title and steps"
+    steps = ground.add_mutually_exclusive_group()
+    steps.add_argument(
+        "--article",
+        metavar="FILE|ID|TITLE",
+        help="a text file with one step a line, a JSON file with title and steps, or an article of the store by its id "
+        "or title (default: the narrations vote for one)",
     )
-    what.add_argument("--task", metavar="ID", help="an article of the store, by its id or title")
-    what.add_argument(
-        "--steps",
-        nargs="+",
-        default=[],
-        metavar="TEXT",
-        help="the steps; several in one, between semicolons",
+    steps.add_argument(
+        "--steps", nargs="+", default=[], metavar="TEXT", help="the steps; several in one text, between semicolons"
     )
     ground.add_argument(
-        "--narrations", type=Path, metavar="FILE", help="what is said: .srt, .vtt or .json (default: what was imported)"
+        "--narrations", type=Path, metavar="FILE", help="narrations: .srt, .vtt or .json (default: imported ones)"
     )
     ground.add_argument(
         "--checkpoint", metavar="RUN|FILE", help="a run's id, or a model's file (default: the newest run's model)"
     )
-    ground.add_argument("--weights", metavar="FILE", help="of the network that makes features, if a video has none yet")
+    ground.add_argument("--weights", metavar="FILE", help="weights of the backbone, if the video has no features")
     ground.add_argument("--device", metavar="NAME", help="cuda, mps, cpu, ... (default: the best there is)")
     ground.add_argument(
         "--output",
@@ -49,35 +47,38 @@ def add_commands(add: Add) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write it: .json, .csv, .vtt (chapters) or .html (a page); may be given several times",
+        help="write the result: .json, .csv, .vtt (chapters) or .html (a page); may be given several times",
     )
     ground.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
 
 def _ground(options: argparse.Namespace) -> int:
     from tasks.grounding import files  # which loads torch
-    from tasks.grounding.grounding import Question, ground
+    from tasks.grounding.articles import article_of, find_article
+    from tasks.grounding.grounding import GroundingRequest, ground
     from tasks.pipeline.progress import listening
 
     if options.video is None:
         raise ValueError("name a video: a file, or the id of an imported one (--help)")
-    known = [*files.FORMATS, ".html"]
+    endings = [*files.FORMATS, ".html"]
     for path in options.output:
-        if path.suffix.lower() not in known:
-            raise ValueError(f"--output {path}: the name must end in {', '.join(known)}")
+        if path.suffix.lower() not in endings:
+            raise ValueError(f"--output {path}: the name must end in {', '.join(endings)}")
         if not path.parent.is_dir():
             raise ValueError(f"--output {path}: there is no folder {path.parent}")
-    question = Question(
-        options.video, options.article, options.task, tuple(options.steps), options.narrations, options.checkpoint,
-        options.weights, options.device,
-    )  # fmt: skip
     store = maybe_store(options.store)
+    article = find_article(options.article, store) if options.article else None
+    if options.steps:
+        article = article_of(options.steps)
+    request = GroundingRequest(
+        options.video, article, options.narrations, options.checkpoint, options.weights, options.device
+    )
     with Terminal() as terminal, listening(terminal.tell):
         terminal.begin("features")
-        grounded = ground(question, store)
+        grounded = ground(request, store)
     for path in options.output:
         ending = path.suffix.lower()
-        files.write_whole(path, _page(grounded, store) if ending == ".html" else files.FORMATS[ending](grounded))
+        files.write_text(path, _page(grounded, store) if ending == ".html" else files.FORMATS[ending](grounded))
     if options.json:
         print(files.as_json(grounded), end="")
     else:
@@ -93,18 +94,18 @@ def _page(grounded: "Grounded", store: Store | None) -> str:
 
 
 def _show(grounded: "Grounded") -> None:
-    """The table, and what its reader should know about it."""
+    """Print the table, and notes on how to read it."""
     from tasks.pages.rendering import clock
 
-    video_input, article, found = grounded.video_input, grounded.article, grounded.found
-    heard = f"{len(video_input.narrations)} narrations" if video_input.narrations else "nothing is said"
+    video_input, article, result = grounded.video_input, grounded.article, grounded.result
+    narrations = f"{len(video_input.narrations)} narrations" if video_input.narrations else "no narrations"
     name = grounded.model.name or "a checkpoint"
-    lines: list[str | Grid] = [f"{video_input.name}, {clock(found.num_seconds)}, {heard}; by {name}"]
+    lines: list[str | Grid] = [f"{video_input.name}, {clock(result.num_seconds)}, {narrations}; by {name}"]
     if article.proposals:
-        lines.append("proposed by what is said (the first is taken; --task ID takes another):")
+        lines.append("proposed by the narrations (the first is taken; --article ID takes another):")
         lines += [f"  {one.article_id}  {one.title}, {one.votes} votes" for one in article.proposals]
     grid = Grid("", article.title or "step", "start", "end", "score", "shown?")
-    for number, step in enumerate(found.steps, 1):
+    for number, step in enumerate(result.steps, 1):
         where = (clock(step.start_s), clock(step.end_s), f"{step.score:.2f}")
         chance = "" if step.presence is None else f"{100 * step.presence:.0f} %"
         if step.is_shown is False:
@@ -117,6 +118,6 @@ def _show(grounded: "Grounded") -> None:
             "whether a step is shown is not known: this model was never calibrated (`vina run --stages evaluation` "
             "does it, on videos annotated for HT-Step)"
         )
-    if blind := [step.text for step in found.steps if not step.num_known_words]:
-        lines.append(f"the model knows no word of: {'; '.join(blind)}")
+    if unknown := [step.text for step in result.steps if not step.num_known_words]:
+        lines.append(f"the model knows no word of: {'; '.join(unknown)}")
     print_parts(*lines)

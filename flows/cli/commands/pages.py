@@ -1,4 +1,4 @@
-"""Commands that show what was made: a report in a file, or all of it in a browser."""
+"""`vina report` and `vina explore`: a run as one HTML file, and the store in a browser."""
 
 import argparse
 from pathlib import Path
@@ -9,11 +9,11 @@ PORT = 8420
 
 
 def add_commands(add: Add) -> None:
-    """Declare them."""
+    """Declare the commands."""
     report = add(
         "report",
         _report,
-        "write the report about a run: one HTML file that needs nothing but a browser",
+        "write the report of a run: one HTML file that needs nothing but a browser",
         "vina report --output report.html",
     )
     report.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest that is complete)")
@@ -30,7 +30,7 @@ def add_commands(add: Add) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="who may look (default: this machine alone)",
+        help="address to listen on (default: this machine alone)",
     )
     explore.add_argument(
         "--videos",
@@ -43,7 +43,7 @@ def add_commands(add: Add) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from tasks.grounding.files import write_whole  # which loads torch
+    from tasks.grounding.files import write_text  # which loads torch
     from tasks.pages.report_page import newest_run, report_page
     from tasks.pipeline.run_record import job_of_run
 
@@ -55,7 +55,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.output is None:
         print(store.objects.put(f"reports/{run_id}.html", page.encode()))
     else:
-        write_whole(options.output, page)
+        write_text(options.output, page)
         print(options.output)
     return 0
 

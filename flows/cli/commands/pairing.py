@@ -1,4 +1,4 @@
-"""The command that looks at the votes: of one video, or of all."""
+"""`vina pair`: the votes of one video, or the quality of all votes."""
 
 import argparse
 import json
@@ -15,20 +15,20 @@ HUBS = 10
 
 
 def add_commands(add: Add) -> None:
-    """Declare it."""
+    """Declare the command."""
     pair = add(
         "pair",
         _pair,
-        "show which article a video's narrations vote for; without VIDEO: how good the votes of all are",
+        "show which article a video's narrations vote for; without VIDEO: how good all votes are",
         "vina pair aXp6zgcka8A",
     )
     pair.add_argument(
         "video", nargs="?", metavar="VIDEO", help="a video's id; one that begins with - goes last, after --"
     )
     pair.add_argument(
-        "--encoder", metavar="NAME", help="vote now, by this: a sentence model's folder, or its name (default: MPNet)"
+        "--encoder", metavar="NAME", help="vote now, with this sentence encoder: a folder or a name (default: MPNet)"
     )
-    pair.add_argument("--articles", metavar="SOURCE", help="vote now, for these: whose articles (default: wikihow)")
+    pair.add_argument("--articles", metavar="SOURCE", help="vote now, for articles of this source (default: wikihow)")
     pair.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy over confidence into a PNG or SVG file")
     pair.add_argument("--json", action="store_true", help="for scripts")
 
@@ -43,26 +43,26 @@ def _one(options: argparse.Namespace) -> int:
     from tasks.pairing.lookup import look_up  # which loads torch
 
     store = existing_store(options.store)
-    asked = options.encoder is not None or options.articles is not None
-    settings = PairingSettings(encoder=options.encoder, articles=options.articles) if asked else None
-    found = look_up(store, options.video, settings)
+    is_requested = options.encoder is not None or options.articles is not None
+    settings = PairingSettings(encoder=options.encoder, articles=options.articles) if is_requested else None
+    votes = look_up(store, options.video, settings)
     if options.json:
         answer = {
-            "encoder": found.encoder,
-            "ranking": [vars(ranked) for ranked in found.ranking],
-            "ballots": [ballot._asdict() for ballot in found.ballots],
+            "encoder": votes.encoder,
+            "ranking": [vars(ranked) for ranked in votes.ranking],
+            "ballots": [ballot._asdict() for ballot in votes.ballots],
         }
         print(json.dumps(answer, indent=1))
         return 0
     ranking = _grid(
         ["votes", "similarity", "article", "title"],
-        [(ranked.votes, f"{ranked.similarity_sum:.2f}", ranked.article_id, ranked.title) for ranked in found.ranking],
+        [(ranked.votes, f"{ranked.similarity_sum:.2f}", ranked.article_id, ranked.title) for ranked in votes.ranking],
     )
     ballots = _grid(
         ["narration", "votes for", "similarity"],
-        [(ballot.text, ballot.title, f"{ballot.similarity:.2f}") for ballot in found.ballots],
+        [(ballot.text, ballot.title, f"{ballot.similarity:.2f}") for ballot in votes.ballots],
     )
-    print_parts(f"{options.video}, by {found.encoder}", ranking, ballots)
+    print_parts(f"{options.video}, by {votes.encoder}", ranking, ballots)
     return 0
 
 

@@ -4,7 +4,7 @@ for (const root of document.querySelectorAll(".video")) {
   const video = root.querySelector("video");
   const range = root.querySelector(".time");
   const steps = [...root.querySelectorAll(".step")];
-  const said = root.querySelector(".now");
+  const nowText = root.querySelector(".now");
   const two = (number) => String(Math.floor(number)).padStart(2, "0");
   const clock = (t) =>
     t < 3600 ? `${Math.floor(t / 60)}:${two(t % 60)}` : `${Math.floor(t / 3600)}:${two((t / 60) % 60)}:${two(t % 60)}`;
@@ -13,7 +13,7 @@ for (const root of document.querySelectorAll(".video")) {
     root.style.setProperty("--now", Math.min(t / seconds, 1));
     range.value = t;
     range.setAttribute("aria-valuetext", clock(t));
-    said.textContent = clock(t);
+    nowText.textContent = clock(t);
     for (const step of steps) {
       const inside = Number(step.dataset.start) <= t && t < Number(step.dataset.end);
       step.setAttribute("aria-current", String(inside && !step.classList.contains("absent")));

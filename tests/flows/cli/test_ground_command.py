@@ -1,4 +1,4 @@
-"""`vina ground`: from a video to a table, to files and to a page; and what is said when something is missing."""
+"""`vina ground`: from a video to a table, to files and to a page; and its errors when something is missing."""
 
 import csv
 import hashlib
@@ -31,7 +31,7 @@ def video_file(trained: Job) -> Path:
     return next(iter(video_files(Store(trained.store)).values()))
 
 
-def task_of(job: Job, video: str) -> str:
+def article_id_of(job: Job, video: str) -> str:
     rows = Store(job.store).table("annotations").snapshot().where(benchmark="htstep").read().to_pylist()
     return str(next(row["article_id"] for row in rows if row["video_id"] == video))
 
@@ -42,9 +42,9 @@ def answer(arguments: list[str], capsys: Out) -> dict[str, object]:
 
 
 def test_from_the_video_to_a_table_and_files(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
-    task = task_of(trained, video_file.stem)
+    article_id = article_id_of(trained, video_file.stem)
     outputs = [tmp_path / f"out.{ending}" for ending in ("json", "csv", "vtt", "html")]
-    arguments = ["ground", str(video_file), "--task", task, "--store", trained.store, "--device", "cpu"]
+    arguments = ["ground", str(video_file), "--article", article_id, "--store", trained.store, "--device", "cpu"]
     assert main([*arguments, *(word for path in outputs for word in ("--output", str(path)))]) == 0
     shown = capsys.readouterr().out
     steps = json.loads(outputs[0].read_text())["steps"]
@@ -57,20 +57,20 @@ def test_from_the_video_to_a_table_and_files(trained: Job, video_file: Path, tmp
 
 
 def test_the_features_are_made_from_the_video(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
-    """A copy that the store does not know says the same as the video that it knows; the stored id says nearly that."""
-    task = task_of(trained, video_file.stem)
+    """A copy that was not imported gives the same steps as the imported file; stored features differ a little."""
+    article_id = article_id_of(trained, video_file.stem)
     copy = tmp_path / "copy.mp4"
     shutil.copyfile(video_file, copy)
-    said = Store(trained.store).table("narrations").snapshot().read().to_pylist()
-    own = [row for row in said if row["video_id"] == video_file.stem]
-    own = [{"text": row["text"], "start": row["start_s"], "end": row["end_s"]} for row in own]
-    (tmp_path / "said.json").write_text(json.dumps(own))
-    common = ["--task", task, "--store", trained.store, "--device", "cpu"]
-    known = answer(["ground", str(video_file), *common], capsys)
-    fresh = answer(["ground", str(copy), *common, "--narrations", str(tmp_path / "said.json")], capsys)
+    rows = Store(trained.store).table("narrations").snapshot().read().to_pylist()
+    rows = [row for row in rows if row["video_id"] == video_file.stem]
+    narrations = [{"text": row["text"], "start": row["start_s"], "end": row["end_s"]} for row in rows]
+    (tmp_path / "narrations.json").write_text(json.dumps(narrations))
+    common = ["--article", article_id, "--store", trained.store, "--device", "cpu"]
+    imported = answer(["ground", str(video_file), *common], capsys)
+    copied = answer(["ground", str(copy), *common, "--narrations", str(tmp_path / "narrations.json")], capsys)
     by_id = answer(["ground", video_file.stem, *common], capsys)
-    assert known["steps"] == fresh["steps"] != by_id["steps"]
-    assert known["seconds"] == fresh["seconds"] == by_id["seconds"]
+    assert imported["steps"] == copied["steps"] != by_id["steps"]
+    assert imported["seconds"] == copied["seconds"] == by_id["seconds"]
 
 
 def test_a_models_file_is_enough_without_a_store(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
@@ -82,6 +82,26 @@ def test_a_models_file_is_enough_without_a_store(trained: Job, video_file: Path,
     assert found["narrations"] == 0 and found["model"] == find_model(store, RUN)["model_id"]
 
 
+def test_an_article_is_a_file_or_one_of_the_store(
+    trained: Job, video_file: Path, tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file goes first, an id or a title of the store otherwise; an error names the remedy if there is no store."""
+    store, article_id = Store(trained.store), article_id_of(trained, video_file.stem)
+    rows = store.table("articles").snapshot().read().to_pylist()
+    title = next(row["title"] for row in rows if row["article_id"] == article_id)
+    arguments = ["ground", video_file.stem, "--store", trained.store]
+    by_id, by_title = (answer([*arguments, "--article", name], capsys) for name in (article_id, title))
+    assert by_id["article"] == {"id": article_id, "title": title}
+    assert by_title["article"]["title"] == title  # type: ignore[index]
+    monkeypatch.chdir(tmp_path)
+    Path(title).write_text("# Fry an Onion\nChop it\nFry it\n")
+    assert answer([*arguments, "--article", title], capsys)["article"] == {"id": None, "title": "Fry an Onion"}
+    model = store.objects.download(key(find_model(store)["model_id"]), tmp_path / "model.pt")
+    nowhere = ["--article", "nowhere", "--store", str(tmp_path / "none"), "--checkpoint", str(model)]
+    assert main(["ground", str(video_file), *nowhere]) == 1
+    assert "there is no file nowhere, and no store to find an article in: name a file" in capsys.readouterr().err
+
+
 def test_without_an_article_the_vote_proposes_three(trained: Job, video_file: Path, capsys: Out) -> None:
     arguments = ["ground", video_file.stem, "--store", trained.store]
     found = answer(arguments, capsys)
@@ -89,10 +109,10 @@ def test_without_an_article_the_vote_proposes_three(trained: Job, video_file: Pa
     assert isinstance(proposals, list) and 1 <= len(proposals) <= 3
     assert found["article"]["id"] == proposals[0]["article_id"]  # type: ignore[index]
     assert main(arguments) == 0
-    assert "proposed by what is said" in capsys.readouterr().out
+    assert "proposed by the narrations" in capsys.readouterr().out
 
 
-def test_a_training_checkpoint_works_and_does_not_say_what_is_shown(
+def test_a_training_checkpoint_works_without_a_calibration(
     trained: Job, video_file: Path, tmp_path: Path, capsys: Out
 ) -> None:
     store = Store(trained.store)
@@ -123,8 +143,13 @@ def odd_video(path: Path, num_frames: int) -> Path:
         (["nobody", "--steps", "x"], "there is no file nobody, and no video of that id in the store"),
         (["FOLDER", "--steps", "x"], "it is a folder"),
         (["VIDEO", "--steps", " ; "], "--steps has no steps"),
-        (["VIDEO", "--article", "none.txt"], "the article none.txt cannot be read"),
-        (["VIDEO", "--task", "Nothing at All"], "the store has no article 'Nothing at All'"),
+        (
+            ["VIDEO", "--article", "none.txt"],
+            "there is no file none.txt, and the store has no article 'none.txt' with steps; the",
+        ),
+        (["VIDEO", "--article", "FOLDER"], "cannot be read: Is a directory"),
+        (["VIDEO", "--article", "Nothing at All"], "the store has no article 'Nothing at All'"),
+        (["VIDEO", "--article", "long " * 99], "the store has no article 'long"),
         (["VIDEO", "--steps", "x", "--narrations", "none.srt"], "there is no file of narrations at none.srt"),
         (["VIDEO", "--steps", "x", "--checkpoint", "none.pt"], "there is no checkpoint at none.pt"),
         (["VIDEO", "--steps", "x", "--checkpoint", "run-77"], "no checkpoint file run-77, and no run of that id"),

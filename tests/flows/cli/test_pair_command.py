@@ -16,8 +16,8 @@ def spoken(tmp_path: Path) -> str:
     """A store with narrations and articles, and no votes yet."""
     store = Store(tmp_path / "it's spoken")
     add_articles(store, "wikihow", {"wikihow/1": "Boil an Egg", "wikihow/2": "Change a Tire"})
-    said = ["put the eggs in boiling water", "take the eggs out", "I had a flat tire today"]
-    add_narrations(store, "howto100m", {"aXp6zgcka8A": said, "other": ["hello"]})
+    narrations = ["put the eggs in boiling water", "take the eggs out", "I had a flat tire today"]
+    add_narrations(store, "howto100m", {"aXp6zgcka8A": narrations, "other": ["hello"]})
     add_videos(store, "howto100m", {"aXp6zgcka8A": "wikihow/1", "other": "wikihow/2"})
     return store.uri
 
@@ -26,7 +26,7 @@ def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.Ca
     answer = vina("pair", "aXp6zgcka8A", "--store", spoken)
     assert answer.returncode == 0, answer.stderr
     assert "all-MiniLM-L6-v2@" in answer.stdout and "put the eggs in boiling water" in answer.stdout
-    assert "takes its place" in answer.stderr
+    assert "The packaged all-MiniLM-L6-v2 is used" in answer.stderr
     assert main(["pair", "aXp6zgcka8A", "--json", "--store", spoken]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(row["title"], row["votes"]) for row in found["ranking"]] == [("Boil an Egg", 2), ("Change a Tire", 1)]
@@ -51,14 +51,14 @@ def test_wrong_questions_about_pairs(
     assert message in capsys.readouterr().err
 
 
-def test_the_votes_of_all_are_told_and_drawn(
+def test_all_votes_are_printed_and_drawn(
     spoken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     FakeEncoder().install(monkeypatch)
     make_pairs(Store(spoken))
     assert main(["pair", "--store", spoken]) == 0
-    told = capsys.readouterr().out
-    assert "titles that draw most votes" in told and "top5 percent" in told
+    output = capsys.readouterr().out
+    assert "titles that draw most votes" in output and "top5 percent" in output
     for kind, header in ((".png", b"\x89PNG\r\n"), (".svg", b"<?xml")):
         path = tmp_path / f"a plot{kind}"
         assert main(["pair", "--plot", str(path), "--json", "--store", spoken]) == 0

@@ -34,7 +34,7 @@ LINK_ID = "a link out of the store"
 def store(trained: Job, tmp_path_factory: pytest.TempPathFactory) -> Store:
     """The trained store, with an article and a video of odd names."""
     store = Store(copy_of(trained, tmp_path_factory.mktemp("explored")).store)
-    told = {"fingerprint": "f", "run_id": RUN}
+    provenance = {"fingerprint": "f", "run_id": RUN}
     (Path(store.uri) / "page.html").write_text("<script>alert(1)</script>")
     secret, link = Path(store.uri).parent / "secret.webm", Path(store.uri) / "link.webm"
     secret.write_text("secret")
@@ -50,11 +50,11 @@ def store(trained: Job, tmp_path_factory: pytest.TempPathFactory) -> Store:
     }
     for name, (partition, row) in rows.items():
         table = store.table(name.strip())
-        table.commit(pa.Table.from_pylist([row], schema=table.schema.files), partition, "odd", **told)  # type: ignore[arg-type]
+        table.commit(pa.Table.from_pylist([row], schema=table.schema.files), partition, "odd", **provenance)  # type: ignore[arg-type]
     features = FeatureReader(store, "demo-concepts")
     constants = dict.fromkeys(store.table("features").schema.constants) | {"stride_s": 1.0, "layer": "as imported"}
     place = {"backbone": "demo-concepts"}
-    with store.table("features").writer(place, "odd", constants=constants, **told) as writer:  # type: ignore[arg-type]
+    with store.table("features").writer(place, "odd", constants=constants, **provenance) as writer:  # type: ignore[arg-type]
         writer.write(feature_rows(ODD_ID, features.read(next(iter(video_files(store))))))
     return store
 

@@ -117,10 +117,10 @@ def check_videos(world: World, store: Store) -> None:
         same(
             rows(store, "narrations", "video_id row text start_s end_s", source=source),
             [
-                (video.video_id, row, said.text, said.start_s, said.end_s)
+                (video.video_id, row, narration.text, narration.start_s, narration.end_s)
                 for video in videos
                 if spoken[video.number] == source
-                for row, said in enumerate(video.narrations)
+                for row, narration in enumerate(video.narrations)
             ],
         )
 
@@ -163,10 +163,10 @@ def check_annotations(world: World, store: Store) -> None:
     same(
         rows(store, "annotations", "video_id narration_row text alignable start_s end_s", benchmark="htm-align"),
         [
-            (video.video_id, row, said.text, said.seen_s is not None, *(said.seen_s or (None, None)))
+            (video.video_id, row, narration.text, narration.seen_s is not None, *(narration.seen_s or (None, None)))
             for video in world
             if video.split != "train"
-            for row, said in enumerate(video.narrations)
+            for row, narration in enumerate(video.narrations)
         ],
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from storage import StoreError
 from tasks.demo_world import pixels
 from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.lexicon import ACTIONS, THEMES
@@ -117,12 +118,12 @@ def test_all_actions_move_differently_within_a_second() -> None:
         change = np.abs(np.diff(video_file, axis=0)).mean(axis=3)
         moves[action] = change.mean(axis=0).reshape(HEIGHT // 8, 8, WIDTH // 8, 8).mean(axis=(1, 3))  # where it moves
         assert np.mean(change.mean(axis=(1, 2)) > 0.05) > 0.6, f"{action} stands still"
-    alike = {}
+    too_similar = {}
     for a, b in combinations(moves, 2):
         distance = np.abs(moves[a] - moves[b]).sum() / (moves[a].sum() + moves[b].sum())  # from 0 (same) to 1
         if distance < 0.25:
-            alike[a, b] = float(distance)
-    assert alike == {}
+            too_similar[a, b] = float(distance)
+    assert too_similar == {}
 
 
 def test_looks_are_a_videos_own_and_can_be_switched_off() -> None:
@@ -163,7 +164,7 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
             yield frame
 
     monkeypatch.setattr(pixels, "draw_frames", break_off)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(StoreError, match="no space left"):
         render(world, video, path)
     assert len(seen) == 2, "the video goes to a file of another name first"
     assert [item.name for item in tmp_path.iterdir()] == ["video.mp4"]

@@ -46,10 +46,10 @@ def test_scenes_follow_each_other_and_narrations_do_not_overlap() -> None:
         assert video.scenes[0].start_s == 0 and video.scenes[-1].end_s == video.duration_s
         assert all(a.end_s == b.start_s and a.start_s < a.end_s for a, b in pairwise(video.scenes))
         assert all(a.end_s <= b.start_s for a, b in pairwise(video.narrations))
-        assert all(0 <= said.start_s < said.end_s <= video.duration_s for said in video.narrations)
+        assert all(0 <= narration.start_s < narration.end_s <= video.duration_s for narration in video.narrations)
         shown = {(scene.start_s, scene.end_s): scene.step for scene in video.shown}
-        for said in video.narrations:
-            assert said.seen_s is None or shown[said.seen_s] == said.step
+        for narration in video.narrations:
+            assert narration.seen_s is None or shown[narration.seen_s] == narration.step
         for scene in video.scenes:
             step = video.article.steps[scene.step] if scene.step is not None else None
             assert step is None or (scene.action, scene.object) == (step.action, step.object)
@@ -60,17 +60,19 @@ def missing(video: Video) -> float:
 
 
 def off_topic(video: Video) -> float:
-    return mean([said.step is None for said in video.narrations])
+    return mean([narration.step is None for narration in video.narrations])
 
 
 def lag(video: Video) -> float:
-    return mean([abs(said.start_s + 1.5 - sum(said.seen_s) / 2) for said in video.narrations if said.seen_s])
+    return mean(
+        [abs(narration.start_s + 1.5 - sum(narration.seen_s) / 2) for narration in video.narrations if narration.seen_s]
+    )
 
 
 def unlike_the_article(video: Video) -> float:
-    """Share of told steps that do not name the object as the article does."""
-    told = [said for said in video.narrations if said.step is not None]
-    return mean([video.article.steps[said.step or 0].object not in said.text for said in told])
+    """Share of narrated steps whose narration does not name the object as the article does."""
+    narrated = [narration for narration in video.narrations if narration.step is not None]
+    return mean([video.article.steps[narration.step or 0].object not in narration.text for narration in narrated])
 
 
 def repeated(video: Video) -> float:
@@ -83,16 +85,16 @@ def swapped(video: Video) -> float:
 
 
 def silent(video: Video) -> float:
-    told = {said.seen_s for said in video.narrations}
-    return mean([(scene.start_s, scene.end_s) not in told for scene in video.shown])
+    narrated = {narration.seen_s for narration in video.narrations}
+    return mean([(scene.start_s, scene.end_s) not in narrated for scene in video.shown])
 
 
 def unseen(video: Video) -> float:
-    return sum(said.step is not None and said.seen_s is None for said in video.narrations)
+    return sum(narration.step is not None and narration.seen_s is None for narration in video.narrations)
 
 
 def pronouns(video: Video) -> float:
-    return sum(bool({"it", "this", "that", "them"} & set(said.text.split())) for said in video.narrations)
+    return sum(bool({"it", "this", "that", "them"} & set(narration.text.split())) for narration in video.narrations)
 
 
 @pytest.mark.parametrize(

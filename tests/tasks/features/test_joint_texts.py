@@ -10,9 +10,10 @@ import torch
 
 from storage import Store
 from storage.vectors import decode
-from tasks.features import joint_texts
-from tasks.features.joint_texts import DICTIONARY, embed_joint_texts
+from tasks.features import s3d_milnce
+from tasks.features.joint_texts import embed_joint_texts
 from tasks.features.recipe import Recipe
+from tasks.features.s3d_milnce import DICTIONARY
 from tasks.features.settings import FeatureSettings
 from vina_model.s3d import S3D, seeded
 from vina_model.tokenizer import VOCABULARY_SIZE, Tokenizer
@@ -89,7 +90,7 @@ def test_a_rerun_embeds_what_is_new(store: Store, folder: Path, monkeypatch: pyt
             asked.extend(sentences)
             return super().milnce(sentences)
 
-    monkeypatch.setattr(joint_texts, "Tokenizer", Noting)
+    monkeypatch.setattr(s3d_milnce, "Tokenizer", Noting)
     add_steps(store, [*STEPS, "a word3 more"], "1")
     assert make(store, folder / "s3d.pth").startswith("1 texts") and asked == ["a word3 more"]
 

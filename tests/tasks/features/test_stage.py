@@ -17,11 +17,12 @@ import torch
 from storage import Store
 from storage.feature_reader import FeatureReader
 from tasks.features import stage
-from tasks.features.backbones import BACKBONES, Layer, backbone_of, load_s3d
+from tasks.features.backbones import BACKBONES, Layer, backbone_of
 from tasks.features.decoding import Frames
 from tasks.features.extraction import extract
 from tasks.features.network import Outputs
 from tasks.features.recipe import Recipe
+from tasks.features.s3d_milnce import load_s3d
 from tasks.features.settings import FeatureSettings
 from tasks.features.stage import make_features
 from tasks.importers.sources import Options, forget_source, import_source
@@ -58,7 +59,7 @@ def store(tmp_path: Path, video_files: Path) -> Store:
 @pytest.fixture
 def fake_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of S3D; its layers are as wide as a colour and a brightness."""
-    small = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3), joint_layer=Layer("fc", 1))
+    small = replace(backbone_of("s3d-milnce"), layer=Layer("mixed_5c", 3), joint_layer=Layer("fc", 1))
     monkeypatch.setitem(BACKBONES, "s3d-milnce", small)
     monkeypatch.setattr(stage, "load_network", lambda recipe, settings: mean_colour)
 
@@ -328,7 +329,7 @@ def test_a_joint_layer_of_other_weights_is_refused_by_its_name(store: Store, fak
     with pytest.raises(ValueError, match=r"features of s3d-milnce-joint have weights_sha256 random:0.*random:7"):
         make(store, seed=7, joint=True)
     assert features(store) == {}
-    forget_source(store, "features", "s3d-milnce")  # takes out what was made of them, too
+    forget_source(store, "features", "s3d-milnce")  # takes out what was projected from them, too
     make(store, seed=7, joint=True)
     assert len(features(store)) == 5
 
@@ -397,7 +398,7 @@ import os, signal, sys
 import numpy as np
 from dataclasses import replace
 from tasks.features import stage
-from tasks.features.backbones import BACKBONES, Layer
+from tasks.features.backbones import BACKBONES, Layer, backbone_of
 from tasks.features.network import Outputs
 from tasks.features.settings import FeatureSettings
 from tasks.pipeline.job import Job
@@ -411,7 +412,7 @@ def network(clips):
         os.kill(os.getpid(), signal.SIGKILL)
     return Outputs(clips.reshape(len(clips), -1, 3).mean(1).astype(np.float16), None)
 
-BACKBONES["s3d-milnce"] = replace(BACKBONES["s3d-milnce"], layer=Layer("mixed_5c", 3))
+BACKBONES["s3d-milnce"] = replace(backbone_of("s3d-milnce"), layer=Layer("mixed_5c", 3))
 stage.load_network = lambda recipe, settings: network
 stage.make_features(Job(sys.argv[1], "killed", None, FeatureSettings(size_px=32, batch_size=1, videos_per_shard=2)))
 """
@@ -456,4 +457,4 @@ def test_a_part_that_is_done_again_makes_only_what_it_had_not(
 def test_other_frames_are_said_where_nothing_is_missing(store: Store, fake_network: None) -> None:
     make(store)
     report = make(store, size_px=64)
-    assert "have frame_px 32, these would have 64: --force makes them anew" in report
+    assert "have frame_px 32, these would have 64: --force makes them again" in report

@@ -15,7 +15,7 @@ COLOURS = np.array(
 )
 SOUND_HZ = 8_000
 FRAGMENTS = {"movflags": "frag_keyframe+delay_moov"}
-"""The options of an MP4 that is written piece by piece, as cameras do; other containers do not know them."""
+"""The options of an MP4 that is written in fragments, as by cameras; other containers do not know them."""
 SMALL = Frames(16, 32)
 
 

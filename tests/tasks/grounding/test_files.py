@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tasks.grounding.articles import Article
-from tasks.grounding.files import as_chapters, as_csv, as_json, write_whole
+from tasks.grounding.files import as_chapters, as_csv, as_json, write_text
 from tasks.grounding.grounding import Grounded
 from tasks.grounding.video_input import VideoInput
 from tasks.importers.captions import read_cues
@@ -28,7 +28,7 @@ def grounded(*steps: tuple[str, float, float, float | None]) -> Grounded:
 STEPS = (("Chop & peel", 1.0, 3.0, 0.9), ("Wash", 5.0, 6.0, 0.1), ("Fry --> it", 4.0, 3661.25, 0.51))
 
 
-def test_json_and_csv_say_the_same() -> None:
+def test_json_and_csv_agree() -> None:
     rows = json.loads(as_json(grounded(*STEPS)))["steps"]
     assert [row["shown"] for row in rows] == [True, False, True]
     lines = list(csv.DictReader(io.StringIO(as_csv(grounded(*STEPS)))))
@@ -47,7 +47,7 @@ def chapters(path: Path, *steps: tuple[str, float, float, float | None]) -> list
     return [(cue.start_s, cue.end_s, " ".join(cue.lines)) for cue in read_cues(path, _Strict())]
 
 
-def test_chapters_are_of_what_is_shown_and_the_rest_is_said_in_a_note(tmp_path: Path) -> None:
+def test_chapters_are_of_what_is_shown_and_a_note_lists_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "a.vtt"
     assert chapters(path, *STEPS) == [(1.0, 3.0, "Chop & peel"), (4.0, 3661.25, "Fry --> it")]
     text = path.read_text()
@@ -66,8 +66,8 @@ def test_without_calibration_all_steps_are_chapters(tmp_path: Path) -> None:
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_whole(tmp_path / "a.txt", "ä")
+    write_text(tmp_path / "a.txt", "ä")
     assert (tmp_path / "a.txt").read_bytes() == "ä".encode()
     with pytest.raises(UnicodeEncodeError):
-        write_whole(tmp_path / "a.txt", "\ud800")
+        write_text(tmp_path / "a.txt", "\ud800")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"] and (tmp_path / "a.txt").read_text() == "ä"

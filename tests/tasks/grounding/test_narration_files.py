@@ -6,8 +6,8 @@ import pytest
 
 from tasks.grounding.narration_files import read_narrations
 
-SAID = [("chop it.", 1.0, 3.0), ("fry it.", 4.0, 6.5)]
-ROWS = [{"text": text, "start": start, "end": end} for text, start, end in SAID]
+SENTENCES = [("chop it.", 1.0, 3.0), ("fry it.", 4.0, 6.5)]
+ROWS = [{"text": text, "start": start, "end": end} for text, start, end in SENTENCES]
 
 
 @pytest.mark.parametrize(
@@ -15,33 +15,33 @@ ROWS = [{"text": text, "start": start, "end": end} for text, start, end in SAID]
     [ROWS, ROWS[::-1], {"segments": ROWS}, {name: [row[name] for row in ROWS] for name in ("text", "start", "end")}],
 )
 def test_json_in_its_forms(tmp_path: Path, content: Any) -> None:
-    (tmp_path / "said.json").write_text(json.dumps(content))
-    assert [tuple(sentence) for sentence in read_narrations(tmp_path / "said.json")] == SAID
+    (tmp_path / "narrations.json").write_text(json.dumps(content))
+    assert [tuple(sentence) for sentence in read_narrations(tmp_path / "narrations.json")] == SENTENCES
 
 
 def test_captions(tmp_path: Path) -> None:
-    (tmp_path / "said.srt").write_text(
+    (tmp_path / "narrations.srt").write_text(
         "1\n00:00:01,000 --> 00:00:03,000\nchop it.\n\n2\n00:00:04,000 --> 00:00:06,500\nfry it.\n"
     )
-    (tmp_path / "said.vtt").write_text(
+    (tmp_path / "narrations.vtt").write_text(
         "WEBVTT\n\n00:01.000 --> 00:03.000\nchop it.\n\n00:04.000 --> 00:06.500\nfry it.\n"
     )
-    for name in ("said.srt", "said.vtt"):
-        assert [tuple(sentence) for sentence in read_narrations(tmp_path / name)] == SAID
+    for name in ("narrations.srt", "narrations.vtt"):
+        assert [tuple(sentence) for sentence in read_narrations(tmp_path / name)] == SENTENCES
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("said.txt", "x", "read from .srt, .vtt, .json"),
+        ("narrations.txt", "x", "read from .srt, .vtt, .json"),
         ("none.srt", None, "no file of narrations"),
-        ("said.json", "{", "is no JSON"),
-        ("said.json", "3", "is expected"),
-        ("said.json", '{"text": ["a"], "start": [0, 1], "end": [1]}', "is expected"),
-        ("said.json", '[{"text": "a", "start": 2, "end": 1}]', "entry 0: end before start"),
-        ("said.json", '[{"text": "a"}]', "entry 0: time is not a number"),
-        ("said.json", '["a"]', "entry 0: "),
-        ("said.srt", "1\n00:00:09,000 --> 00:00:03,000\nchop\n", "line 2: end before start"),
+        ("narrations.json", "{", "is no JSON"),
+        ("narrations.json", "3", "is expected"),
+        ("narrations.json", '{"text": ["a"], "start": [0, 1], "end": [1]}', "is expected"),
+        ("narrations.json", '[{"text": "a", "start": 2, "end": 1}]', "entry 0: end before start"),
+        ("narrations.json", '[{"text": "a"}]', "entry 0: time is not a number"),
+        ("narrations.json", '["a"]', "entry 0: "),
+        ("narrations.srt", "1\n00:00:09,000 --> 00:00:03,000\nchop\n", "line 2: end before start"),
     ],
 )
 def test_what_cannot_be_read(tmp_path: Path, name: str, text: str | None, message: str) -> None:

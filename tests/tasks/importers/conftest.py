@@ -1,4 +1,4 @@
-"""A small world's files, a fresh copy for each test, and ways to import them and to ask what came of it."""
+"""A small world's files, a fresh copy for each test, and functions to import them and to read the tables."""
 
 import shutil
 from collections.abc import Callable

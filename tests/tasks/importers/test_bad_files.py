@@ -1,4 +1,4 @@
-"""Every file of every source, damaged in every way that users' files are: a clear reject, and the others kept."""
+"""Every file of every source, damaged as files of users are: a clear reject, and the others kept."""
 
 import codecs
 import json

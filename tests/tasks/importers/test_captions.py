@@ -17,12 +17,12 @@ def cue(start_s: float, end_s: float, *lines: str) -> Cue:
     return Cue(start_s, end_s, lines, 1)
 
 
-def told(*cues: Cue) -> list[tuple[str, float, float]]:
+def sentences(*cues: Cue) -> list[tuple[str, float, float]]:
     return [tuple(sentence) for sentence in sentences_of(list(cues))]
 
 
 def test_sentences_end_with_their_punctuation() -> None:
-    assert told(cue(0, 2, "Hi there."), cue(2.5, 4, "Cut it."), cue(4, 5, "Why?")) == [
+    assert sentences(cue(0, 2, "Hi there."), cue(2.5, 4, "Cut it."), cue(4, 5, "Why?")) == [
         ("Hi there.", 0, 2),
         ("Cut it.", 2.5, 4),
         ("Why?", 4, 5),
@@ -30,11 +30,11 @@ def test_sentences_end_with_their_punctuation() -> None:
 
 
 def test_a_sentence_goes_over_cues_and_a_cue_over_sentences() -> None:
-    assert told(cue(0, 2, "so now we"), cue(2, 4, "cut. And")) == [("so now we cut.", 0, 3.111), ("And", 3.111, 4)]
+    assert sentences(cue(0, 2, "so now we"), cue(2, 4, "cut. And")) == [("so now we cut.", 0, 3.111), ("And", 3.111, 4)]
 
 
 def test_overlapping_cues_end_where_the_next_one_starts() -> None:
-    assert told(cue(0, 7, "one two."), cue(3, 9, "three four."), cue(5, 6, "five.")) == [
+    assert sentences(cue(0, 7, "one two."), cue(3, 9, "three four."), cue(5, 6, "five.")) == [
         ("one two.", 0, 3),
         ("three four.", 3, 5),
         ("five.", 5, 6),
@@ -47,21 +47,21 @@ def test_lines_that_roll_up_are_said_once() -> None:
         cue(2, 4, "take an onion", "and a knife"),
         cue(4, 6, "and a knife", "then cut"),
     )
-    assert told(*rolling) == [("take an onion and a knife then cut", 0, 6)]
+    assert sentences(*rolling) == [("take an onion and a knife then cut", 0, 6)]
 
 
 def test_without_punctuation_pauses_and_length_decide() -> None:
     ten = "one two three four five six seven eight nine ten"
-    assert told(cue(0, 4, ten), cue(4, 5, "next"), cue(7, 8, "after a pause")) == [
+    assert sentences(cue(0, 4, ten), cue(4, 5, "next"), cue(7, 8, "after a pause")) == [
         (ten, 0, 4),
         ("next", 4, 5),
         ("after a pause", 7, 8),
     ]
-    assert [len(text.split()) for text, _, _ in told(cue(0, 60, "word " * 70))] == [MOST_WORDS, MOST_WORDS, 10]
+    assert [len(text.split()) for text, _, _ in sentences(cue(0, 60, "word " * 70))] == [MOST_WORDS, MOST_WORDS, 10]
 
 
 def test_cues_that_start_together_are_one() -> None:
-    assert told(cue(1, 2, "left"), cue(1, 3, "right.")) == [("left right.", 1, 3)]
+    assert sentences(cue(1, 2, "left"), cue(1, 3, "right.")) == [("left right.", 1, 3)]
 
 
 TIMES = st.floats(0, 500).map(lambda seconds: round(seconds, 3))
@@ -164,7 +164,7 @@ def test_a_broken_arrow_is_rejected(tmp_path: Path) -> None:
 
 
 def test_what_is_said_twice_is_kept_twice() -> None:
-    assert told(cue(1, 2, "Stir it."), cue(30, 31, "Stir it.")) == [("Stir it.", 1, 2), ("Stir it.", 30, 31)]
+    assert sentences(cue(1, 2, "Stir it."), cue(30, 31, "Stir it.")) == [("Stir it.", 1, 2), ("Stir it.", 30, 31)]
 
 
 def test_one_language_of_several(tmp_path: Path, bring: Import) -> None:
@@ -177,8 +177,8 @@ def test_one_language_of_several(tmp_path: Path, bring: Import) -> None:
     ):
         (tmp_path / f"{name}.vtt").write_text(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{word}\n")
     bring("videos", tmp_path)
-    said = {row["video_id"]: row["text"] for row in rows(tmp_path, "narrations")}
-    assert said == {"v": "Onion.", "lesson.one": "A.", "lesson.two": "B.", "w": "C."}
+    texts = {row["video_id"]: row["text"] for row in rows(tmp_path, "narrations")}
+    assert texts == {"v": "Onion.", "lesson.one": "A.", "lesson.two": "B.", "w": "C."}
     assert [(item, reason) for item, reason, _ in rejects(tmp_path)] == [("v", "duplicate id")]
 
 

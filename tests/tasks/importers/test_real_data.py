@@ -107,5 +107,5 @@ def test_captions_become_sentences_that_do_not_overlap(corpus: Store) -> None:
         assert text and start < end and (video != following or end <= begin)
     for path in (DATA / "narrations_sample").rglob("*.srt"):
         spoken = [line for line in path.read_text().splitlines() if line and "-->" not in line and not line.isdigit()]
-        told = [str(row[2]) for row in rows if row[0] == path.stem]
-        assert " ".join(told).split() == " ".join(spoken).split()
+        stored = [str(row[2]) for row in rows if row[0] == path.stem]
+        assert " ".join(stored).split() == " ".join(spoken).split()

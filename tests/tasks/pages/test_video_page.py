@@ -14,8 +14,9 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from storage import Store
+from tasks.grounding.articles import article_in, read_article
 from tasks.grounding.files import as_chapters
-from tasks.grounding.grounding import Grounded, Question, ground
+from tasks.grounding.grounding import Grounded, GroundingRequest, ground
 from tasks.pages.video_page import video_page
 from tasks.pages.video_view import Player, view_of, with_video_file
 from tasks.pipeline.job import Job
@@ -32,9 +33,9 @@ def grounded(trained: Job) -> Grounded:
     video = next(iter(video_files(store)))
     rows = store.table("annotations").snapshot().where(benchmark="htstep").read().to_pylist()
     task = next(row["article_id"] for row in rows if row["video_id"] == video)
-    found = ground(Question(video, task=task, device="cpu"), store)
-    steps = [replace(step, presence=0.9 if place else 0.1) for place, step in enumerate(found.found.steps)]
-    return replace(found, found=replace(found.found, steps=steps))
+    found = ground(GroundingRequest(video, article_in(store, task), device="cpu"), store)
+    steps = [replace(step, presence=0.9 if place else 0.1) for place, step in enumerate(found.result.steps)]
+    return replace(found, result=replace(found.result, steps=steps))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def wait_for_video(page: Page) -> None:
 def test_the_video_is_part_of_the_page_and_plays(page: Page, grounded: Grounded) -> None:
     wait_for_video(page)
     length = float(page.evaluate("document.querySelector('video').duration"))
-    assert length == pytest.approx(grounded.found.num_seconds, abs=1)
+    assert length == pytest.approx(grounded.result.num_seconds, abs=1)
     page.evaluate("document.querySelector('video').play()")
     until(page, "document.querySelector('video').currentTime > 0.3")
 
@@ -69,14 +70,14 @@ def test_the_video_is_part_of_the_page_and_plays(page: Page, grounded: Grounded)
 def test_a_click_on_a_step_seeks_the_video_and_so_does_the_keyboard(page: Page, grounded: Grounded) -> None:
     wait_for_video(page)
     buttons = page.locator("button.step")
-    assert buttons.count() == len(grounded.found.steps)
+    assert buttons.count() == len(grounded.result.steps)
     for place in (1, 0):
         buttons.nth(place).click()
         until(page, "!document.querySelector('video').seeking")
-        assert now(page) == pytest.approx(grounded.found.steps[place].start_s, abs=0.05)
+        assert now(page) == pytest.approx(grounded.result.steps[place].start_s, abs=0.05)
     buttons.nth(2).focus()
     page.keyboard.press("Enter")
-    assert now(page) == pytest.approx(grounded.found.steps[2].start_s, abs=0.05)
+    assert now(page) == pytest.approx(grounded.result.steps[2].start_s, abs=0.05)
     page.locator(".time").focus()
     before = now(page)
     page.keyboard.press("ArrowRight")
@@ -89,16 +90,16 @@ def test_a_click_on_a_matrix_seeks_to_its_time_and_all_tracks_show_it(page: Page
     box = heat_map.bounding_box()
     assert box is not None
     heat_map.click(position={"x": box["width"] / 4, "y": 10})
-    assert now(page) == pytest.approx(grounded.found.num_seconds / 4, abs=0.3)
+    assert now(page) == pytest.approx(grounded.result.num_seconds / 4, abs=0.3)
     shares = page.evaluate("""[...document.querySelectorAll('.track')].map(track =>
         parseFloat(getComputedStyle(track, '::after').left) / track.getBoundingClientRect().width)""")
     assert len(shares) > 8 and all(share == pytest.approx(0.25, abs=0.01) for share in shares)
 
 
 def test_heat_maps_are_drawn_bright_where_the_matrix_is_high(page: Page, grounded: Grounded) -> None:
-    assert page.locator(".map img").count() == len(grounded.found.matrices) == 4
+    assert page.locator(".map img").count() == len(grounded.result.matrices) == 4
     for name in ("direct", "narrations"):
-        matrix = grounded.found.matrices[name]
+        matrix = grounded.result.matrices[name]
         image = page.locator(f".map img[alt^='{name} ']")
         shot = np.asarray(Image.open(io.BytesIO(image.screenshot())).convert("RGB"), np.float64)
         rows = (np.arange(len(matrix)) + 0.5) / len(matrix) * shot.shape[0]
@@ -114,7 +115,7 @@ def test_what_is_known_is_on_it(page: Page, grounded: Grounded) -> None:
     assert page.locator(".step.absent").count() == page.locator(".bar.absent:not(.key .bar)").count() == 1
     expect(page.locator(".step.absent").first).to_contain_text("not shown")
     assert page.locator(".step ~ .track .truth").count() > 0
-    assert page.locator(".said-list li").count() == len(grounded.video_input.narrations) > 0
+    assert page.locator(".narration-list li").count() == len(grounded.video_input.narrations) > 0
     assert page.title() == grounded.article.title
 
 
@@ -136,11 +137,11 @@ def test_the_keyboard_goes_through_it_in_order(page: Page) -> None:
 def test_a_training_videos_labels_are_shown_by_round(trained: Job, browser: Browser, tmp_path: Path) -> None:
     store = Store(trained.store)
     label = store.table("pseudo_labels").snapshot().read().to_pylist()[0]
-    found = ground(Question(label["video_id"], task=label["article_id"], device="cpu"), store)
+    found = ground(GroundingRequest(label["video_id"], article_in(store, label["article_id"]), device="cpu"), store)
     (tmp_path / "page.html").write_text(video_page(found, store))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
         assert page.locator(".labels").count() == 3
-        assert page.locator(".labels .line").count() == 3 * len(found.found.steps)
+        assert page.locator(".labels .line").count() == 3 * len(found.result.steps)
         expect(page.locator(".no-video")).to_contain_text("there is no file of this video")
         page.locator("button.step").first.click()
         assert page.locator(".now").inner_text() != ""
@@ -149,20 +150,20 @@ def test_a_training_videos_labels_are_shown_by_round(trained: Job, browser: Brow
 def test_text_is_shown_as_text(trained: Job, browser: Browser, tmp_path: Path) -> None:
     store = Store(trained.store)
     (tmp_path / "article.json").write_text(json.dumps({"title": EVIL, "steps": [EVIL, "</script>"]}))
-    (tmp_path / "said.json").write_text(json.dumps([{"text": EVIL, "start": 0, "end": 1}]))
-    question = Question(
+    (tmp_path / "narrations.json").write_text(json.dumps([{"text": EVIL, "start": 0, "end": 1}]))
+    request = GroundingRequest(
         next(iter(video_files(store))),
-        article=tmp_path / "article.json",
-        narrations=tmp_path / "said.json",
+        article=read_article(tmp_path / "article.json"),
+        narrations=tmp_path / "narrations.json",
         device="cpu",
     )
-    found = ground(question, store)
+    found = ground(request, store)
     (tmp_path / "page.html").write_text(video_page(found, store))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
         assert page.title() == EVIL
         assert page.locator("h1").inner_text() == EVIL
         assert page.locator(".what").first.inner_text() == EVIL
-        assert page.locator(".said-list span").first.inner_text() == EVIL
+        assert page.locator(".narration-list span").first.inner_text() == EVIL
 
 
 def test_the_browser_takes_the_chapters(browser: Browser, grounded: Grounded, tmp_path: Path) -> None:
@@ -184,8 +185,8 @@ def test_the_browser_takes_the_chapters(browser: Browser, grounded: Grounded, tm
         )
     assert len(cues) == text.count(" --> ") > 0
     assert all(before[1] <= after[0] for before, after in pairwise(cues))
-    told = " / ".join(cue[2] for cue in cues)
-    assert all(step.text in told for step in grounded.found.steps if step.is_shown)
+    chapters = " / ".join(cue[2] for cue in cues)
+    assert all(step.text in chapters for step in grounded.result.steps if step.is_shown)
 
 
 def test_a_video_that_cannot_be_played_is_said_so(
@@ -216,14 +217,12 @@ def test_large_videos_are_looked_for_where_they_are(grounded: Grounded, s3_uri: 
     assert with_video_file(view, "/etc/passwd").no_video == "no browser plays passwd"
 
 
-def test_a_model_that_was_never_calibrated_does_not_say_that_steps_are_shown(
-    grounded: Grounded, browser: Browser, tmp_path: Path
-) -> None:
-    steps = [replace(step, presence=None) for step in grounded.found.steps]
-    unsure = replace(grounded, found=replace(grounded.found, steps=steps))
+def test_without_calibration_no_step_is_marked_as_shown(grounded: Grounded, browser: Browser, tmp_path: Path) -> None:
+    steps = [replace(step, presence=None) for step in grounded.result.steps]
+    unsure = replace(grounded, result=replace(grounded.result, steps=steps))
     (tmp_path / "page.html").write_text(video_page(unsure, None))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
-        expect(page.locator(".key")).to_have_text("the best place of a step; whether it is shown is not known")
+        expect(page.locator(".key")).to_have_text("the best time of a step; whether it is shown is not known")
         assert page.locator(".bar.shown").count() == 0 and "%" not in page.locator(".step").first.inner_text()
 
 

@@ -68,11 +68,11 @@ def add_articles(store: Store, source: str, titles: Mapping[str, str], with_step
         add_rows(store, "steps", source, steps)
 
 
-def add_narrations(store: Store, source: str, said: Mapping[str, Sequence[str]], shard: str = "0") -> None:
-    """What is said in each video."""
+def add_narrations(store: Store, source: str, narrations: Mapping[str, Sequence[str]], shard: str = "0") -> None:
+    """Add the narrations of each video."""
     rows = [
         {"video_id": video, "row": row, "text": text, "start_s": float(row), "end_s": row + 1.0}
-        for video, texts in said.items()
+        for video, texts in narrations.items()
         for row, text in enumerate(texts)
     ]
     add_rows(store, "narrations", source, rows, shard)
@@ -116,11 +116,11 @@ def ask(store: Store, query: str) -> list[dict[str, Any]]:
 
 
 def brute_force(
-    said: Sequence[str], titles: Mapping[str, str], handicaps: Mapping[str, float] | None = None
+    narrations: Sequence[str], titles: Mapping[str, str], handicaps: Mapping[str, float] | None = None
 ) -> Ranking:
     """The vote as SPEC says it: rank, article, votes, summed similarity."""
     ballots = defaultdict(list)
-    for text in said:
+    for text in narrations:
         exact = {name: float(vector_of(text).astype(float) @ vector_of(titles[name])) for name in sorted(titles)}
         winner = max(exact, key=lambda name: exact[name] - (handicaps[name] if handicaps else 0))
         ballots[winner].append(float(np.float32(exact[winner])))
@@ -138,7 +138,7 @@ def random_corpus(store: Store, seed: int) -> tuple[dict[str, str], dict[str, li
     for source in ("howto100m", "videos"):
         for shard in range(int(rng.integers(1, 4))):
             names = [f"{source if rng.random() < 0.6 else 'shared'}-{shard}-{number}" for number in range(4)]
-            said = {name: [f"text {rng.integers(25)}" for _ in range(rng.integers(1, 9))] for name in names}
-            add_narrations(store, source, said, str(shard))
-            chosen = said | chosen  # what the first source says stays
+            narrations = {name: [f"text {rng.integers(25)}" for _ in range(rng.integers(1, 9))] for name in names}
+            add_narrations(store, source, narrations, str(shard))
+            chosen = narrations | chosen  # those of the first source stay
     return titles, chosen

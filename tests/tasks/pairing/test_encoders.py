@@ -54,9 +54,9 @@ def test_without_the_hub_the_packaged_model_is_taken_loudly(
     refuse(monkeypatch, error)
     folder = find_encoder(None)
     assert folder == FOLDER and name_encoder(None, folder).startswith("all-MiniLM-L6-v2@")
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert "all-mpnet-base-v2 is not on this machine" in said[0] and type(error).__name__ in said[0]
-    assert "all-MiniLM-L6-v2 takes its place" in said[1] and not any("\n" in line for line in said)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "all-mpnet-base-v2 is not on this machine" in warnings[0] and type(error).__name__ in warnings[0]
+    assert "all-MiniLM-L6-v2 is used" in warnings[1] and not any("\n" in line for line in warnings)
 
 
 @needs_package
@@ -64,7 +64,7 @@ def test_offline_mode_takes_the_packaged_model_too(tmp_path: Path) -> None:
     code = "from tasks.pairing import encoders; assert encoders.find_encoder(None) == encoders.packaged_encoder()"
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])}
     answer = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
-    assert answer.returncode == 0 and "takes its place" in answer.stderr and "OfflineModeIsEnabled" in answer.stderr
+    assert answer.returncode == 0 and "is used" in answer.stderr and "OfflineModeIsEnabled" in answer.stderr
 
 
 def test_without_the_package_it_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
 
 @needs_package
 def test_the_packaged_model_embeds_from_any_folder(tmp_path: Path) -> None:
-    """A copy, so that a local folder is tested with it: unit vectors, and what is alike lies near."""
+    """A copy, so that a local folder is tested with it: unit vectors, and similar texts have similar ones."""
     assert FOLDER is not None
     folder = tmp_path / "it's a copy"
     shutil.copytree(FOLDER, folder)

@@ -41,9 +41,9 @@ def test_the_model_is_that_of_the_pairs_or_the_one_asked_for(corpus: Store, monk
 
 def test_a_video_that_has_not_voted_votes_now(corpus: Store, encoder: FakeEncoder) -> None:
     make_pairs(corpus)
-    add_narrations(corpus, "howto100m", {"new": ["never said before", "text 1"]}, "new")
+    add_narrations(corpus, "howto100m", {"new": ["a new text", "text 1"]}, "new")
     found = look_up(corpus, "new")
-    assert [ballot.text for ballot in found.ballots] == ["never said before", "text 1"]
+    assert [ballot.text for ballot in found.ballots] == ["a new text", "text 1"]
     assert sum(ranked.votes for ranked in found.ranking) == 2
 
 

@@ -42,7 +42,7 @@ def test_new_narrations_embed_new_texts_only_and_end_as_if_all_had_come_at_once(
 ) -> None:
     make_pairs(corpus, texts_per_shard=5)
     known = set(encoder.texts)
-    more = {"late": ["text 3", "never said before", "nor this"]}
+    more = {"late": ["text 3", "a new text", "nor this"]}
     add_narrations(corpus, "howto100m", more, "late")
     encoder.texts.clear()
     assert "embedded 2 new texts" in make_pairs(corpus, "run-2", texts_per_shard=5)
@@ -221,7 +221,7 @@ def test_votes_that_are_gone_or_other_ones_are_made_again(corpus: Store, encoder
 def test_new_narrations_are_ranked_alone(corpus: Store, encoder: FakeEncoder) -> None:
     """Of the last source, for others may speak of its videos first."""
     make_pairs(corpus)
-    add_narrations(corpus, "videos", {"late": ["never said before", "text 1"]}, "late")
+    add_narrations(corpus, "videos", {"late": ["a new text", "text 1"]}, "late")
     make_pairs(corpus, "run-2")
     shards = corpus.table("votes").snapshot().shards
     assert [shard.name for shard in shards if shard.written_by == "run-2"] == ["videos/late"] and len(shards) > 2
@@ -255,7 +255,7 @@ def test_vectors_of_another_width_than_the_stores_are_refused(corpus: Store, mon
     FakeEncoder().install(monkeypatch)
     make_pairs(corpus)
     before = tables_of(corpus)
-    add_narrations(corpus, "videos", {"v": ["never said before"]}, "more")
+    add_narrations(corpus, "videos", {"v": ["a new text"]}, "more")
     Odd(width=4).install(monkeypatch)
     with pytest.raises(ValueError, match="fake@1 gives 4 numbers a text, and the store has 3 of it"):
         make_pairs(corpus, "run-2")

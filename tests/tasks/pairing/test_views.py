@@ -78,7 +78,7 @@ def test_the_views_say_what_a_person_would_count(store: Store) -> None:
 
 
 def test_a_vote_for_an_equal_title_is_right(store: Store) -> None:
-    """Two articles of one title cannot be told apart by it."""
+    """Two articles with the same title cannot be distinguished by it."""
     add_articles(store, "wikihow", {"a": "Make Tea", "b": "How to make tea!", "c": "Make Teacups"})
     add_articles(store, "youwikihow", {"a": "Make Tea"})
     counts = {

@@ -31,13 +31,13 @@ from tests.tasks.pairing.corpora import (
 from vina_model.voting import hub_handicaps
 
 
-def check_votes(store: Store, titles: Mapping[str, str], said: Mapping[str, Sequence[str]]) -> None:
+def check_votes(store: Store, titles: Mapping[str, str], narrations: Mapping[str, Sequence[str]]) -> None:
     found = defaultdict(list)
     columns = ("video_id", "rank", "article_id", "votes", "similarity_sum", "num_narrations")
     for video, place, article, count, total, size in rows_of(store, "votes", *columns):
-        assert size == len(said[video])
+        assert size == len(narrations[video])
         found[video].append((place, article, count, total))
-    expected = {video: brute_force(texts, titles) for video, texts in said.items()}
+    expected = {video: brute_force(texts, titles) for video, texts in narrations.items()}
     assert found == {
         video: [(*row[:3], float(np.float32(row[3]))) for row in ranking] for video, ranking in expected.items()
     }
@@ -46,7 +46,10 @@ def check_votes(store: Store, titles: Mapping[str, str], said: Mapping[str, Sequ
         for (place, article, count, total), (_, _, following, less) in zip(
             ranking[:5], [*ranking[1:], (0, "", 0, 0.0)], strict=False
         ):
-            share, margin = np.float32((count - following) / len(said[video])), np.float32(total) - np.float32(less)
+            share, margin = (
+                np.float32((count - following) / len(narrations[video])),
+                np.float32(total) - np.float32(less),
+            )
             row = (video, place, article, "fake@1", float(share), float(margin))
             pairs += [("random_top5", *row)]
             pairs += [("top1", *row)] if place == 1 else []
@@ -62,18 +65,18 @@ def test_votes_and_pairs_are_those_of_brute_force_in_any_size_of_shards(seed: in
         tables = []
         for texts_per_shard in (3, 8192):
             store = Store(Path(folder) / str(texts_per_shard))
-            titles, said = random_corpus(store, seed)
+            titles, narrations = random_corpus(store, seed)
             make_pairs(store, texts_per_shard=texts_per_shard)
-            check_votes(store, titles, said)
+            check_votes(store, titles, narrations)
             tables.append(tables_of(store))
         assert tables[0] == tables[1]
 
 
 def test_it_is_the_same_on_s3(s3_uri: str, encoder: FakeEncoder) -> None:
     store = Store(s3_uri)
-    titles, said = random_corpus(store, 4)
+    titles, narrations = random_corpus(store, 4)
     make_pairs(store, texts_per_shard=10)
-    check_votes(store, titles, said)
+    check_votes(store, titles, narrations)
     before = versions_of(store)
     assert "nothing has changed" in make_pairs(store, texts_per_shard=10) and versions_of(store) == before
 
@@ -86,8 +89,8 @@ def test_ties_go_to_more_votes_then_to_the_higher_sum_then_to_the_smaller_id(
     x, y = by_direction[(1, 0, 0)], by_direction[(0, 1, 0)]
     far_x = by_direction[tuple(np.array([0.8, 0.6, 0], np.float16).tolist())]
     add_articles(store, "wikihow", {"wikihow/b": x, "wikihow/a": y, "wikihow/c": x})
-    said = {"sum": [far_x, y], "id": [y, x], "votes": [y, far_x, far_x]}
-    add_narrations(store, "howto100m", said)
+    narrations = {"sum": [far_x, y], "id": [y, x], "votes": [y, far_x, far_x]}
+    add_narrations(store, "howto100m", narrations)
     make_pairs(store)
     assert rows_of(store, "votes", "video_id", "rank", "article_id") == [
         ("id", 1, "wikihow/a"),
@@ -121,11 +124,11 @@ def test_quotes_in_ids_titles_texts_and_names_are_letters_like_others(
     FakeEncoder().install(monkeypatch, "a 'quoted' \"model\" %s {x}@1")
     titles = {"it's/1'": 'Don\'t "stir" 100%', "it's/2": "x'; DROP TABLE votes; --"}
     add_articles(store, "it's", titles)
-    said = {"v'1": ['it\'s "hot"', "o'clock\nand more", "\\'"], '"v2"': ["don't"]}
-    add_narrations(store, "a 'source'", said, "shard '0'")
+    narrations = {"v'1": ['it\'s "hot"', "o'clock\nand more", "\\'"], '"v2"': ["don't"]}
+    add_narrations(store, "a 'source'", narrations, "shard '0'")
     add_videos(store, "a 'source'", {"v'1": "it's/1'"})
     make_pairs(store, articles="it's")
-    check = {video: brute_force(texts, titles)[0][1] for video, texts in said.items()}
+    check = {video: brute_force(texts, titles)[0][1] for video, texts in narrations.items()}
     assert dict(rows_of(store, "pairs", "video_id", "article_id", selection="top1")) == check
     assert rows_of(store, "pairs", "video_id", "article_id", selection="metadata") == [("v'1", "it's/1'")]
 
@@ -177,12 +180,12 @@ def test_a_text_that_two_runs_at_once_embedded_has_one_vote(
     (counts,) = ask(corpus, "SELECT count(*) AS rows, count(DISTINCT text) AS texts FROM text_votes")
     assert counts["rows"] == 2 * counts["texts"]
     alone = Store(tmp_path / "alone")
-    _, said = random_corpus(alone, 1)
+    _, narrations = random_corpus(alone, 1)
     make_pairs(alone, correct_hubs=correct_hubs)
     assert {table: tables_of(corpus)[table] for table in ("votes", "pairs")} == {
         table: tables_of(alone)[table] for table in ("votes", "pairs")
     }
     versions = [store.table("votes").snapshot().content_version for store in (corpus, alone)]
     assert versions[0] == versions[1], "what tells hubs is the same"
-    for video, texts in sorted(said.items())[:3]:
+    for video, texts in sorted(narrations.items())[:3]:
         assert [ballot.text for ballot in look_up(corpus, video).ballots] == texts

@@ -1,6 +1,7 @@
 """Teachers write labels by the confidence that is set, and the matrices they were read from."""
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_mutual_confidence_decides_where_it_is_asked_for(job: MakeJob) -> None:
 
 
 def test_every_confidence_that_may_be_set_is_there() -> None:
-    assert TrainingSettings.CHOICES["confidence"] == tuple(CONFIDENCES)
+    assert get_args(TrainingSettings.model_fields["confidence"].annotation) == tuple(CONFIDENCES)
 
 
 def test_labelling_that_is_asked_to_end_goes_on_later(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

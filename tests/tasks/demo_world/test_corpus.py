@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from tasks.importers.demo_corpus import CONTACT_SHEET, world_of
+from tasks.demo_world.corpus import world_of
+from tasks.importers.generated_corpora import CONTACT_SHEET
 from tasks.importers.settings import ImportSettings
 from tasks.importers.sources import import_source
 from tasks.importers.stage import IMPORT, import_corpus
@@ -74,3 +75,11 @@ def test_a_folder_that_changes_is_read_again(store: Store, tmp_path: Path) -> No
     assert store.table("videos").snapshot().num_rows == 2
     store.table("videos").retire({"source": "howto100m"})
     assert reasons_to_run(job, IMPORT) == ("videos, which it wrote, changed",)
+
+
+def test_no_package_imports_the_demo_world() -> None:
+    """It registers itself by name; only the command `vina demo` imports it."""
+    root = Path(__file__).parents[3]
+    modules = [path for room in ("tasks", "storage", "vina_model") for path in (root / room).rglob("*.py")]
+    imports = [path for path in modules if "from tasks.demo_world" in path.read_text()]
+    assert imports and all(path.is_relative_to(root / "tasks/demo_world") for path in imports)

@@ -1,0 +1,61 @@
+"""A demo world as a corpus: `demo:default`, or `demo:easy,num_videos=200,seed=1` with other values for some knobs.
+
+A store holds one demo world and no real data beside it: otherwise models would be trained on a mixture.
+"""
+
+from pathlib import Path
+
+from storage import MissingFileError, Store
+from tasks.demo_world.files import write_world
+from tasks.demo_world.knobs import choose_knobs
+from tasks.demo_world.script import World
+from tasks.importers.generated_corpora import CONTACT_SHEET, GeneratedCorpus
+
+PREFIX = "demo:"
+ADDRESS_KEY = "demo/corpus.txt"
+"""Object of the store that holds the address of its demo world."""
+
+
+def world_of(corpus: str) -> World:
+    """Return the world of an address; a ValueError if the address is wrong."""
+    preset, *assignments = corpus.removeprefix(PREFIX).split(",")
+    if wrong := [each for each in assignments if "=" not in each]:
+        raise ValueError(f"corpus {corpus!r}: {wrong[0]!r} is not KNOB=VALUE")
+    changes = dict(each.split("=", 1) for each in assignments)
+    seed = changes.pop("seed", "0")
+    if not seed.isdigit():
+        raise ValueError(f"corpus {corpus!r}: the seed {seed!r} is not a whole number")
+    return World(choose_knobs(preset, changes), int(seed))
+
+
+def seed_in(store: Store) -> int:
+    """Return the seed of the demo world in a store; 0 if it holds none."""
+    try:
+        return world_of(store.objects.get(ADDRESS_KEY).decode()).seed
+    except MissingFileError:
+        return 0
+
+
+def refusal(store: Store, corpus: str) -> str:
+    """Return why a world must not be imported into a store; an empty text if it may be."""
+    try:
+        stored_corpus = store.objects.get(ADDRESS_KEY).decode()
+    except MissingFileError:
+        if store.table("videos").snapshot().num_rows:
+            return f"the store has data of its own: {corpus} is not mixed with it (name an empty store for a demo)"
+        return ""
+    if stored_corpus != corpus:
+        raise ValueError(f"the store at {store.uri} holds {stored_corpus}, not {corpus}: name another store")
+    return ""
+
+
+def write(store: Store, corpus: str, folder: Path) -> None:
+    """Write the world's files; its address and its contact sheet go into the store."""
+    world = world_of(corpus)
+    store.objects.put(ADDRESS_KEY, corpus.encode())
+    write_world(world, folder)
+    if (folder / "contact_sheet.png").is_file():
+        store.objects.upload(CONTACT_SHEET, folder / "contact_sheet.png")
+
+
+DEMO_CORPUS = GeneratedCorpus(refusal, write)
