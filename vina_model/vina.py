@@ -9,7 +9,6 @@ them fails; the paper does not say. Narrations go in as text in their spoken ord
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -141,13 +140,8 @@ def _table(size: int, width: int) -> nn.Parameter:
     return nn.Parameter(0.02 * torch.randn(size, width))
 
 
-def saved(model: Vina) -> dict[str, Any]:
-    """For `torch.save`: the weights with their vocabulary, and the configuration they belong to."""
-    return {"config": asdict(model.config), "state": model.state_dict()}
-
-
 def restored(checkpoint: object, config: VinaConfig | None = None, word_dropout: float = 0.0) -> Vina:
-    """The model of a `saved` checkpoint, in eval mode. One of another configuration is refused; dropout may differ."""
+    """The model of a checkpoint, in eval mode. One of another configuration is refused; dropout may differ."""
     if not isinstance(checkpoint, Mapping) or not {"config", "state"} <= checkpoint.keys():
         raise ValueError("this is no checkpoint of a VINA: a dict with `config` and `state` is expected")
     found = checkpoint["config"]

@@ -4,7 +4,7 @@ import inspect
 import io
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from vina_model.alignment import Alignment, by_way_of_narrations, cosine
 from vina_model.batch import Batch, Texts, places
 from vina_model.objective import alignment_loss
 from vina_model.text import BagOfWords
-from vina_model.vina import Vina, VinaConfig, restored, saved
+from vina_model.vina import Vina, VinaConfig, restored
 from vina_model.windows import align_in_windows
 
 VOCABULARY = ["stir", "the", "soup", "salt", "add", "slowly", "cut", "onions"]
@@ -247,6 +247,11 @@ def test_dropout_is_for_training_alone() -> None:
     assert torch.equal(some(model(batch).sv_BST), some(model(batch).sv_BST))
     model.train()
     assert distance(some(model(batch).sv_BST), some(model(batch).sv_BST)) > 1e-3
+
+
+def saved(model: Vina) -> dict[str, Any]:
+    """A checkpoint as training writes it."""
+    return {"config": asdict(model.config), "state": model.state_dict()}
 
 
 def loaded(checkpoint: object) -> Any:
