@@ -289,7 +289,7 @@ _ALL = (
         _end("end of the predicted segment; none if the protocol scores seconds", optional=True),
         Column("score", FLOAT, "score of the prediction, higher is better"),
     ), ("model_id", "protocol", "method"), key="video_id"),
-    TableSchema("models", 1, "trained models that `vina ground` can use: objects/models/NAME.pt", (
+    TableSchema("models", 1, "trained models that `vina ground` can use: objects/models/MODEL_ID.pt", (
         _MODEL_ID,
         Column("tan", STRING, "model_id of the TAN* that labelled its burn-in"),
         Column("settings", STRING, "hash of the settings of the training"),

@@ -14,7 +14,7 @@ import pytest
 
 from flows.cli.main import main
 from tasks.evaluation.protocols import PROTOCOLS
-from tests.flows.cli.test_cli import vina
+from tests.flows.cli.command import vina
 from tests.tasks.evaluation.small_benchmarks import (
     HEADERS,
     HTSTEP_STEPS,
