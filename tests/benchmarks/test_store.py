@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import duckdb
@@ -19,6 +20,9 @@ from storage.feature_reader import FeatureReader
 from storage.vectors import feature_rows
 from tests.benchmarks.measure import ratio_of_times, report
 from tests.samples import commit_votes, made_with
+from tests.storage.test_crashes import between_commits, commit_at_once, kill_writers, processes
+
+__all__ = ["processes"]  # a fixture
 
 SECONDS, WIDTH, VIDEOS_PER_SHARD = 20_000, 1024, 16
 
@@ -186,3 +190,13 @@ def test_many_shards(request: pytest.FixtureRequest, tmp_path: Path, where: str,
         + ", ".join(f"{ms:.0f} ms at {at:,} shards" for at, ms in middle.items())
         + f"; opening a table of {count:,} shards {opened * 1e3:.0f} ms; a catalogue and a count {asked:.1f} s"
     )
+
+
+def test_writers_killed_fifty_times(store_uri: str, processes: ForkServerContext) -> None:
+    shards_written = kill_writers(store_uri, processes, 50)
+    assert shards_written.total() == 50 and between_commits(shards_written) >= 3
+    print(f"\n50 writers killed, {between_commits(shards_written)} of them between two commits: every shard is whole")
+
+
+def test_two_processes_commit_four_hundred_shards(store_uri: str, processes: ForkServerContext) -> None:
+    commit_at_once(store_uri, processes, 200)
