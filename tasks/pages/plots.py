@@ -67,7 +67,7 @@ def reliability(rows: Rows) -> Markup:
         axes.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1, label="a perfect judge")
         for judge, title in (("presence", "presence"), ("peak", "plain peak")):
             own = [row for row in rows if row["judge"] == judge]
-            axes.plot([row["said"] for row in own], [row["shown"] for row in own], marker="o", label=title)
+            axes.plot([row["predicted"] for row in own], [row["shown"] for row in own], marker="o", label=title)
         axes.set(xlabel="score of a step", ylabel="share of such steps that are shown", xlim=(0, 1), ylim=(0, 1))
         axes.grid(alpha=0.25)
         axes.legend()

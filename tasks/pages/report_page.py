@@ -146,7 +146,7 @@ class _Answers:
 
     def reliability(self) -> Rows:
         return self.rows(f"""
-            SELECT judge, low, said, shown, steps FROM presence_reliability
+            SELECT judge, low, predicted, shown, steps FROM presence_reliability
             WHERE model_id = {quoted(self.student)} AND method = 'vina' AND split = ({_SPLIT.format("presences")})
             ORDER BY judge, low""")
 

@@ -289,6 +289,7 @@ def test_s3_works_from_the_command_line(s3_uri: str) -> None:
     assert missing.returncode == 1 and "the bucket does not exist" in missing.stderr
 
 
+@pytest.mark.slow
 def test_a_run_from_the_command_line(tmp_path: Path) -> None:
     options = ("--store", str(tmp_path / "store"), "--run-id", "mine")
     answer = vina_process("run", *options, PREFECT_HOME=str(tmp_path / "prefect"))

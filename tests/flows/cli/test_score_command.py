@@ -256,6 +256,7 @@ def test_seeds_and_draws(tmp_path: Path, capsys: Capture) -> None:
     assert [recall("--split", "all", "--seed", str(seed)) for seed in range(3)] == pytest.approx([2300 / 45] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "num_rows"), [("parquet", 2_000_000), ("csv", 1_000_000)])
 def test_millions_of_rows(tmp_path: Path, capsys: Capture, form: str, num_rows: int) -> None:
     """200 activities of 10 videos. Each video has one right detection among wrong ones.

@@ -18,6 +18,8 @@ from tasks.pipeline.job import Job
 from tasks.training.settings import PRESETS
 from tests.tasks.conftest import TINY, MakeJob
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"tan_epochs": 1, "epochs": 2, "burn_in_epochs": 1}
 NAMES = ("width", "layers", "heads", "word_width", "hidden_width", "text_width", "batch_size", "device", "keep_share")
 

@@ -55,7 +55,7 @@ def test_metrics_are_those_of_the_table(trained: Job) -> None:
         scores = rows[column].to_numpy()
         wins = (scores[shown][:, None] > scores[~shown]) + (scores[shown][:, None] == scores[~shown]) / 2
         assert values[method, "AUC"] == pytest.approx(100 * wins.mean())
-    error = sum(abs(row["said"] - row["shown"]) * row["steps"] for row in bins) / len(rows)
+    error = sum(abs(row["predicted"] - row["shown"]) * row["steps"] for row in bins) / len(rows)
     assert values["vina", "ECE"] == pytest.approx(100 * error, abs=0.05)
 
 

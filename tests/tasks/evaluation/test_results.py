@@ -23,6 +23,8 @@ from tasks.training.processes import alone
 from tasks.training.stage import burn_in
 from tests.tasks.evaluation.conftest import Measured
 
+pytestmark = pytest.mark.slow
+
 TOLD = ("htstep-r1", "R@1", "vina with narrations")
 
 

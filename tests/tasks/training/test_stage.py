@@ -25,6 +25,8 @@ from tasks.training.stage import BURN_IN, ROUNDS, burn_in, rounds
 from tasks.training.trainer import Losses
 from tests.tasks.conftest import MakeJob
 
+pytestmark = pytest.mark.slow
+
 ALONE = Processes(0, 1, "cpu")
 
 
