@@ -25,7 +25,7 @@ END = QuietEnd()
 os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
 
 BUCKET = "vina-tests"
-SLOW_FIXTURES = {"s3_endpoint", "browser", "prefect_server", "cluster", "trained"}
+SLOW_FIXTURES = {"s3_endpoint", "browser", "prefect_server", "cluster", "trained", "measured"}
 """A server, a browser or a training: a test that uses one is slow."""
 
 
