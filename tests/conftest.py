@@ -94,8 +94,8 @@ def s3_endpoint() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real one; it goes when its module's tests are done, for others need asyncio's loop."""
-    with started() as found:
-        yield found
+    with started() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="session")
