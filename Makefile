@@ -1,4 +1,5 @@
-# make test   everything a change must pass: set-up, lint, types, tests
+# make check  set-up, lint, types, and the tests without servers, browsers, kills and trainings: under 3 minutes
+# make test   everything a change must pass: set-up, lint, types, all tests
 # make demo   set-up, then the whole pipeline on a demo world
 # make bench  the benchmarks: ratios measured in one run
 VENV ?= .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: setup test lint types browser pytest demo bench clean
+.PHONY: setup check test lint types fast browser pytest demo bench clean
 
 setup: $(VENV)/.installed
 
@@ -30,14 +31,21 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# tests/conftest.py says which tests are slow.
+fast: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+
 # Pages are tested in a real browser. On Debian it is installed; elsewhere those tests are skipped if there is none.
 browser:
 	@if [ -n "$$VINA_BROWSER" ] || command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null 2>&1; then :; \
 	elif command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq chromium >/dev/null; \
 	else echo "there is no Chromium: tests of pages are skipped (VINA_BROWSER names one)"; fi
 
+# A file stays in one process, for its fixtures; in this order the longest file comes first and the shortest last.
 pytest: setup browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+check: lint types fast
 
 test: lint types pytest
 

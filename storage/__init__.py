@@ -1,4 +1,4 @@
-"""The tables: schemas, commits, local disk and S3, the DuckDB catalogue, readers. Knows neither torch nor Prefect."""
+"""Tables and objects on disk or S3: schemas, commits, readers, SQL. Imports neither torch nor Prefect."""
 
 from storage.errors import MissingFileError, QueryError, SchemaError, StoreError, is_transient
 from storage.fingerprint import fingerprint_of

@@ -1,8 +1,8 @@
-"""SQL over the store as it is now: a DuckDB connection with one view a table, read-only, the same on disk and on S3.
+"""Read-only SQL over the store: a DuckDB connection with one view a table, the same on disk and on S3.
 
 pyarrow reads the committed files, with DuckDB's filters pushed down; DuckDB itself is given no directory, no network
-and no credentials, so that a statement that gets past `sql_guard` finds nothing to write to. `features` is the newest
-version; `features_v3` is version 3, made when a query names it. Vector columns are shown as FLOAT[].
+and no credentials, so that a statement that gets past `sql_guard` has nothing to write to. `features` is the newest
+version when the catalogue is opened; `features_v3` is version 3, created when a query names it. Vectors are FLOAT[].
 """
 
 import re
@@ -58,7 +58,7 @@ class Catalogue:
     """A context manager: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
 
     def __init__(self, store: Store, memory_limit: str | None = None) -> None:
-        """With a limit ("1GB") larger queries go through temporary files; without one they have most of the memory."""
+        """With a limit ("1GB") larger queries use temporary files; without one they may use most of the memory."""
         self.store = store
         self._broken: dict[str, StoreError] = {}
         self._spill = tempfile.TemporaryDirectory(prefix="vina-sql-")
@@ -79,16 +79,16 @@ class Catalogue:
         self.close()
 
     def close(self) -> None:
-        """End it; what it spilled goes away."""
+        """Close the connection and delete its temporary files."""
         self._connection.close()
         self._spill.cleanup()
 
     def query(self, statement: str) -> pa.Table:
-        """The answer to one statement, in memory. QueryError if it is wrong or would change anything."""
+        """Return the answer to one statement, in memory. Raise QueryError if it is wrong or would change anything."""
         return self.stream(statement).read_all()
 
     def stream(self, statement: str, rows_per_batch: int = 100_000) -> pa.RecordBatchReader:
-        """The same, a batch at a time: read it to its end, or drop it, before the next query."""
+        """Return the answer a batch at a time; read it to its end, or drop it, before the next query."""
         with self._errors():
             refuse_writes(self._connection, statement)
             while True:
@@ -101,15 +101,15 @@ class Catalogue:
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def first_rows(self, statement: str, limit: int, seconds: float) -> pa.Table:
-        """At most so many rows of the answer; a QueryError if it takes longer."""
+        """Return at most `limit` rows of the answer. Raise QueryError after `seconds`."""
         is_late = threading.Event()
 
-        def stop() -> None:
+        def interrupt() -> None:
             is_late.set()
             self._connection.interrupt()
 
-        watch = threading.Timer(seconds, stop)
-        watch.start()
+        timer = threading.Timer(seconds, interrupt)
+        timer.start()
         try:
             batches, count = [], 0
             reader = self.stream(statement, limit)
@@ -123,7 +123,7 @@ class Catalogue:
                 raise QueryError(f"the query took longer than {seconds:g} s and was stopped: ask for less") from error
             raise
         finally:
-            watch.cancel()
+            timer.cancel()
         return pa.Table.from_batches(batches, reader.schema).slice(0, limit)
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -144,9 +144,9 @@ class Catalogue:
         connection.register("shards", _list_shards([s for s in snapshots.values() if s is not None]))
         connection.register("paper", pa.Table.from_pylist(_list_paper(), schema=_PAPER_COLUMNS))
         for view in VIEWS:
-            needs = self._broken.keys() & set(re.findall(r"\w+", view.query))
-            if needs:
-                self._broken[view.name] = self._broken[min(needs)]
+            broken_tables = self._broken.keys() & set(re.findall(r"\w+", view.query))
+            if broken_tables:
+                self._broken[view.name] = self._broken[min(broken_tables)]
             else:
                 connection.execute(f"CREATE VIEW {view.name} AS {view.query}")
         connection.execute("SET python_enable_replacements = false")
@@ -161,7 +161,7 @@ class Catalogue:
             return None
 
     def _show(self, view: str, snapshot: Snapshot) -> None:
-        """Make a view of a snapshot: declared columns, those of the log included, and vectors decoded."""
+        """Create a view of a snapshot: all declared columns, with vectors decoded."""
         schema = snapshot.schema
         try:
             rows = snapshot.dataset() if snapshot.shards else schema.arrow.empty_table()
@@ -171,7 +171,7 @@ class Catalogue:
             self._broken[view] = StoreError(f"table {schema.name}, version {snapshot.version}: {error}")
 
     def _show_old_version(self, error: duckdb.CatalogException) -> bool:
-        """Make the view whose absence the error speaks of, if its name is that of an older version of a table."""
+        """Create the view that the error misses, if it is named after an older version of a table."""
         missing = _MISSING_TABLE.search(str(error))
         name = missing[1].lower() if missing else ""
         version = _OLD_VERSION.fullmatch(name)
@@ -194,7 +194,7 @@ class Catalogue:
 
 
 def _column(schema: TableSchema, name: str) -> str:
-    """A column of a view; a vector is decoded."""
+    """Return the SQL of one column of a view; a vector is decoded."""
     dtype = next(column.vector for column in (*schema.columns, *PROVENANCE) if column.name == name)
     return f'vector_{dtype}("{name}") AS "{name}"' if dtype else f'"{name}"'
 
@@ -220,5 +220,5 @@ def _list_shards(snapshots: list[Snapshot]) -> pa.Table:
 
 
 def quoted(text: str) -> str:
-    """A text as SQL spells it."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

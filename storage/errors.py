@@ -1,24 +1,24 @@
-"""The errors of the store. Each names the table and the file, and says what to do; some pass by themselves."""
+"""The errors of the store. Each names the table and the file, and the remedy. Some are transient."""
 
 import re
 
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as S3ConnectionError
 
-PASSING = re.compile(
+_TRANSIENT = re.compile(
     r"timed? ?out|timeout|connection (reset|refused|closed|aborted)|error sending request|network_connection"
     r"|broken pipe|slow ?down|throttl|too many requests|service unavailable|internal ?error|\b(429|500|502|503|504)\b",
     re.IGNORECASE,
 )
-"""What delta-rs and pyarrow, whose errors have no types, say where a network or a server has a bad moment."""
+"""Messages of delta-rs and pyarrow, whose errors have no types, when a network or a server fails for a moment."""
 
 
 class StoreError(ValueError):
-    """Something in the store, or in what was given to it, is wrong."""
+    """The store, or what was given to it, is wrong. Other errors of the store are subclasses."""
 
 
 class SchemaError(StoreError):
-    """Rows or a stored table do not fit the declared schema."""
+    """Rows, or a stored table, do not fit the declared schema."""
 
 
 class MissingFileError(StoreError):
@@ -30,7 +30,7 @@ class QueryError(StoreError):
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the same work may succeed a little later: the network or a server failed, not what was asked."""
+    """Whether the same work may succeed later, because the network or a server failed."""
     while error is not None:
         if isinstance(error, ClientError):
             return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) in (429, 500, 502, 503, 504)
@@ -39,7 +39,7 @@ def is_transient(error: BaseException | None) -> bool:
         if isinstance(error, MissingFileError) and error.__cause__ is None:
             return False
         cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-        if cause is None and isinstance(error, OSError | StoreError) and PASSING.search(str(error)):
+        if cause is None and isinstance(error, OSError | StoreError) and _TRANSIENT.search(str(error)):
             return True
         error = cause
     return False

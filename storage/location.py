@@ -1,8 +1,8 @@
-"""Where a store is: a local folder or `s3://bucket/prefix`, and the three clients that reach it.
+"""The address of a store, a local folder or `s3://bucket/prefix`, and the three clients that reach it.
 
-pyarrow reads and writes data files, deltalake the tables' logs, boto3 other objects. All three are given one answer
-to the questions of endpoint, region, credentials, time-outs and retries: boto3's, which follows the usual AWS
-variables and files. Credentials that expire (roles) are left to each client to find, so that each can renew them.
+pyarrow reads and writes data files, deltalake the tables' logs, boto3 other objects. All three use the endpoint,
+region, credentials, time-outs and retries that boto3 finds in the usual AWS variables and files. Credentials that
+expire (roles) are found by each client itself, so that each can renew them.
 """
 
 import os
@@ -66,7 +66,7 @@ class Location:
         if text.startswith("file://"):
             text = unquote(urlparse(text).path)
         elif "://" in text:
-            raise StoreError(f"store {text!r}: only folders and s3://bucket/prefix are known")
+            raise StoreError(f"store {text!r}: only folders and s3://bucket/prefix are possible")
         path = Path(text).expanduser().absolute()
         if _AMBIGUOUS.search(str(path)):
             raise StoreError(
@@ -83,7 +83,7 @@ class Location:
 
     @property
     def prefix(self) -> str:
-        """The part of the root behind the bucket, with a slash at its end unless it is empty."""
+        """The part of the root after the bucket, with a slash at its end unless it is empty."""
         prefix = self.root.partition("/")[2]
         return f"{prefix}/" if prefix else ""
 
@@ -102,13 +102,13 @@ class Location:
 
     @property
     def endpoint(self) -> str | None:
-        """The address of the S3 server, if it is not Amazon's own, which each client finds best by itself."""
+        """The address of the S3 server; None for Amazon's, which each client finds by itself."""
         url = str(self.client.meta.endpoint_url)
         return None if str(urlparse(url).hostname).endswith((".amazonaws.com", ".amazonaws.com.cn")) else url
 
     @property
     def region(self) -> str:
-        """The region; S3's first one where none is set."""
+        """The region; us-east-1 if none is set."""
         name = self.client.meta.region_name
         return "us-east-1" if name in (None, "aws-global") else str(name)
 
@@ -118,7 +118,7 @@ class Location:
         if not self.is_s3:
             return pafs.LocalFileSystem()
         endpoint = urlparse(self.endpoint or "https://")
-        keys = self.static_keys()
+        keys = self._static_keys()
         return pafs.S3FileSystem(
             access_key=keys.get("access_key"),
             secret_key=keys.get("secret_key"),
@@ -133,10 +133,10 @@ class Location:
 
     @cached_property
     def delta_options(self) -> dict[str, str]:
-        """The storage options of deltalake. Commits are conditional writes: two writers cannot both win."""
+        """The storage options of deltalake. Commits are conditional writes: of two writers only one succeeds."""
         if not self.is_s3:
             return {}
-        keys, timeout_s = self.static_keys(), _request_timeout_s()
+        keys, timeout_s = self._static_keys(), _request_timeout_s()
         options = {
             "aws_endpoint_url": self.endpoint,
             "aws_region": self.region,
@@ -153,13 +153,13 @@ class Location:
         return {name: value for name, value in options.items() if value is not None}
 
     def make_durable(self, path: str) -> None:
-        """Let a file survive a power cut; S3 promises so by itself."""
+        """Flush a file to the disk, so that it survives a power cut; on S3 a written file is durable."""
         if not self.is_s3:
             with Path(path).open("rb") as file:
                 os.fsync(file.fileno())
 
     def delete(self, path: str) -> None:
-        """Delete one file, named as the file system names it. (pyarrow would leave a folder marker behind on S3.)"""
+        """Delete one file, by its path in the file system. (pyarrow would leave a folder marker behind on S3.)"""
         if self.is_s3:
             bucket, _, key = path.partition("/")
             self.client.delete_object(Bucket=bucket, Key=key)
@@ -167,7 +167,7 @@ class Location:
             self.filesystem.delete_file(path)
 
     def check(self) -> None:
-        """Fail early, and clearly, if the bucket cannot be reached."""
+        """Raise StoreError if the bucket cannot be reached."""
         if not self.is_s3:
             return
         try:
@@ -181,8 +181,8 @@ class Location:
         except BotoCoreError as error:
             raise StoreError(f"store {self.uri} cannot be reached: {error}") from error
 
-    def static_keys(self) -> dict[str, str]:
-        """Credentials that do not expire, if that is what boto3 finds."""
+    def _static_keys(self) -> dict[str, str]:
+        """Return credentials that do not expire; none if boto3 finds no such ones."""
         credentials = boto3.session.Session().get_credentials()
         if credentials is None or isinstance(credentials, RefreshableCredentials):
             return {}

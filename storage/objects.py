@@ -1,4 +1,4 @@
-"""Whole objects beside the tables: videos, checkpoints, reports. A key appears complete or not at all.
+"""Objects beside the tables: videos, checkpoints, models, reports. An object appears whole or not at all.
 
 On disk an object is written under a unique name and renamed; on S3 an upload is atomic by itself.
 """
@@ -30,11 +30,11 @@ class Objects:
         self._location = location
 
     def uri(self, key: str) -> str:
-        """The full address of an object."""
+        """Return the full address of an object."""
         return f"{self._location.uri}/objects/{_checked(key)}"
 
     def put(self, key: str, data: bytes) -> str:
-        """Write an object, replacing it if it exists; returns its address."""
+        """Write an object, replacing it if it exists; return its address."""
         uri = self.uri(key)
         if self._location.is_s3:
             with _s3_errors(uri):
@@ -45,7 +45,7 @@ class Objects:
         return uri
 
     def upload(self, key: str, path: Path) -> str:
-        """Copy a local file of any size into the store, in constant memory; returns the object's address."""
+        """Copy a local file of any size into the store, in constant memory; return the object's address."""
         uri = self.uri(key)
         if not path.is_file():
             raise StoreError(f"{path} is not a file: nothing to store as {uri}")
@@ -58,7 +58,7 @@ class Objects:
         return uri
 
     def get(self, key: str) -> bytes:
-        """Read an object whole."""
+        """Return the content of an object."""
         uri = self.uri(key)
         if not self._location.is_s3:
             try:
@@ -70,7 +70,7 @@ class Objects:
             return bytes(answer["Body"].read())
 
     def download(self, key: str, path: Path) -> Path:
-        """Copy an object to a local file, which appears complete or not at all."""
+        """Copy an object to a local file, which appears whole or not at all."""
         uri = self.uri(key)
         if self._location.is_s3:
             return fetch(uri, path, self._location.client)
@@ -81,11 +81,11 @@ class Objects:
         return path
 
     def keys(self, prefix: str = "") -> Iterator[str]:
-        """The keys that begin with a prefix, sorted."""
+        """List the keys that begin with a prefix, sorted."""
         if not self._location.is_s3:
             root = Path(self._location.root) / "objects"
-            found = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-            yield from sorted(k for k in found if k.startswith(prefix) and not _PARTIAL.search(k))
+            keys = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+            yield from sorted(key for key in keys if key.startswith(prefix) and not _PARTIAL.search(key))
             return
         base = f"{self._location.prefix}objects/"
         with _s3_errors(f"{self._location.uri}/objects/{prefix}"):
@@ -94,7 +94,7 @@ class Objects:
                 yield from (entry["Key"][len(base) :] for entry in page.get("Contents", []))
 
     def delete(self, key: str) -> None:
-        """Remove an object; one that does not exist is no error."""
+        """Delete an object; one that does not exist is no error."""
         uri = self.uri(key)
         if self._location.is_s3:
             with _s3_errors(uri):
@@ -106,7 +106,7 @@ class Objects:
                 raise StoreError(f"object {uri} was not deleted: {error}") from error
 
     def retire(self, key: str, run_id: str) -> None:
-        """Put an object aside, if it is there, under the run that does not want it any more, until `gc`."""
+        """Move an object, if it exists, to `retired/RUN/`, where it stays until `gc`."""
         with tempfile.TemporaryDirectory() as folder:
             try:
                 copy = self.download(key, Path(folder) / "object")
@@ -116,12 +116,12 @@ class Objects:
         self.delete(key)
 
     def gc(self, older_than_hours: int, dry_run: bool = False) -> list[str]:
-        """Delete what was put aside, and what writers that died have left on disk; returns the names."""
+        """Delete retired objects, and partial files of writers that died; return their keys."""
         limit = time.time() - 3600 * older_than_hours
-        old = sorted(self._retired_before(limit) + ([] if self._location.is_s3 else self._partial_before(limit)))
-        for key in [] if dry_run else old:
+        old_keys = sorted(self._retired_before(limit) + ([] if self._location.is_s3 else self._partial_before(limit)))
+        for key in [] if dry_run else old_keys:
             self.delete(key)
-        return old
+        return old_keys
 
     def _retired_before(self, limit: float) -> list[str]:
         if not self._location.is_s3:
@@ -130,22 +130,22 @@ class Objects:
         base = f"{self._location.prefix}objects/"
         with _s3_errors(f"{self._location.uri}/objects/{RETIRED}"):
             pages = self._location.client.get_paginator("list_objects_v2")
-            found = pages.paginate(Bucket=self._location.bucket, Prefix=base + RETIRED)
-            entries = [entry for page in found for entry in page.get("Contents", [])]
+            answers = pages.paginate(Bucket=self._location.bucket, Prefix=base + RETIRED)
+            entries = [entry for answer in answers for entry in answer.get("Contents", [])]
         return [entry["Key"][len(base) :] for entry in entries if entry["LastModified"].timestamp() <= limit]
 
     def _partial_before(self, limit: float) -> list[str]:
-        """On disk only: S3 shows no partial objects."""
+        """List partial files, on disk only: S3 shows no partial objects."""
         root = Path(self._location.root) / "objects"
-        found = (path for path in root.rglob(".*.partial") if _PARTIAL.search(path.name))
-        return [path.relative_to(root).as_posix() for path in found if path.stat().st_mtime <= limit]
+        paths = (path for path in root.rglob(".*.partial") if _PARTIAL.search(path.name))
+        return [path.relative_to(root).as_posix() for path in paths if path.stat().st_mtime <= limit]
 
     def _key(self, key: str) -> str:
         return f"{self._location.prefix}objects/{key}"
 
 
 def fetch(uri: str, path: Path, client: Any = None) -> Path:
-    """Copy any S3 object, of this store or not, to a local file, which appears complete or not at all."""
+    """Copy any S3 object, of this store or not, to a local file, which appears whole or not at all."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     client = client or Location.parse(f"s3://{bucket}").client
     with atomic_file(path) as partial, _s3_errors(uri):
@@ -155,7 +155,7 @@ def fetch(uri: str, path: Path, client: Any = None) -> Path:
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """A unique path to write to, which takes the target's place at the end if nothing failed."""
+    """Yield a unique path to write to, which is renamed to the target at the end if nothing failed."""
     partial = target.with_name(f".{uuid.uuid4().hex}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +169,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _s3_errors(uri: str) -> Iterator[None]:
-    """Turns S3's errors into the store's, naming the object."""
+    """Turn S3's errors into the store's, naming the object."""
     try:
         yield
     except ClientError as error:

@@ -1,7 +1,7 @@
 """A local cache of byte ranges of remote files that never change, with a size limit. Processes may share its folder.
 
-Ranges, not files: a training epoch takes videos in random order, and to fetch a whole shard for one video would
-read a hundred times too much. The oldest ranges go first; the limit is overshot by a sixteenth a process at most.
+Ranges, not files: training reads videos in random order, and fetching a whole shard for one video would read a
+hundred times too much. The oldest ranges are deleted first; the limit is overshot by a sixteenth a process at most.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from pathlib import Path
 from storage.errors import StoreError
 from storage.objects import atomic_file
 
-_OWN_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.partial")
+_CACHE_FILE = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.partial")
 
 
 class RangeCache:
-    """`folder` is made if it is missing; `limit_bytes` is what it may hold."""
+    """A folder, created if it is missing, of at most `limit_bytes`."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         if limit_bytes <= 0:
@@ -32,7 +32,7 @@ class RangeCache:
 
     @classmethod
     def from_environment(cls) -> "RangeCache":
-        """The cache in VINA_CACHE (default: the user's cache folder), of VINA_CACHE_GB gigabytes (default 20)."""
+        """Return the cache in VINA_CACHE (default: ~/.cache/vina), of VINA_CACHE_GB gigabytes (default 20)."""
         folder = os.environ.get("VINA_CACHE") or Path("~/.cache/vina").expanduser()
         gigabytes = os.environ.get("VINA_CACHE_GB", "20")
         try:
@@ -41,7 +41,7 @@ class RangeCache:
             raise StoreError(f"VINA_CACHE_GB={gigabytes!r} is not a positive number of gigabytes") from error
 
     def read(self, name: str, offset: int, length: int, fetch: Callable[[str, int, int], bytes]) -> bytes:
-        """The bytes of a range, from the cache or from `fetch(name, length, offset)`."""
+        """Return the bytes of a range, from the cache or from `fetch(name, length, offset)`."""
         path = self.folder / hashlib.sha256(f"{name}:{offset}:{length}".encode()).hexdigest()
         try:
             data = path.read_bytes()
@@ -74,7 +74,7 @@ class RangeCache:
         self._since_scan = 0
         entries = []
         for entry in os.scandir(self.folder):
-            if not _OWN_NAME.fullmatch(entry.name):
+            if not _CACHE_FILE.fullmatch(entry.name):
                 continue
             try:
                 status = entry.stat()

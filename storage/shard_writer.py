@@ -1,7 +1,7 @@
-"""Writing one shard: a Parquet file under a name nobody else has, verified, then published by the table's log.
+"""Write one shard: a Parquet file under a unique name, verified, then published by the table's log.
 
-A writer that dies leaves a file that no log names; `vina gc` removes it. A file whose commit ended in an error is left
-alone too: the error may have come after the commit.
+A writer that dies leaves a file that no log names; `vina gc` deletes it. A file whose commit ended in an error is kept
+too: the error may have come after the commit.
 """
 
 import json
@@ -26,14 +26,14 @@ from storage.schemas import TableSchema
 if TYPE_CHECKING:
     from storage.table import Table
 
-ROWS_PER_GROUP = 122_880  # DuckDB's own: its threads take one row group each
+ROWS_PER_GROUP = 122_880  # as DuckDB writes: its threads read one row group each
 ROWS_PER_PAGE = 16_384  # pyarrow begins a new page at 20,000 rows
 PAGE_HEADER_BYTES = 36  # one header takes 19 to 27 bytes, two take 38 at least
 KEY_BYTES = 1_000  # Parquet keeps no statistics of very long values
 
 
 class ShardWriter:
-    """A context manager. In tables with vectors each `write` is a row group of its own: write a video at a time."""
+    """A context manager. In tables with vectors each `write` makes a new row group: write one video at a time."""
 
     def __init__(self, table: "Table", constants: dict[str, Any], force: bool) -> None:
         self._table, self._constants, self._force = table, constants, force
@@ -55,25 +55,25 @@ class ShardWriter:
         return self
 
     def _begin(self, schema: pa.Schema) -> pq.ParquetWriter:
-        # A file alone, far from its log, still says what it is.
-        story = {"vina": json.dumps({"table": self._table.name, **self._constants}, default=str)}
-        return pq.ParquetWriter(self._sink, schema.with_metadata(story), **_parquet_options(self._table.schema))
+        # A file without its log can still be identified.
+        metadata = {"vina": json.dumps({"table": self._table.name, **self._constants}, default=str)}
+        return pq.ParquetWriter(self._sink, schema.with_metadata(metadata), **_parquet_options(self._table.schema))
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows: all columns but those that are constant in the shard."""
-        fixed = self._table.schema.cast(rows)
-        self._check_keys(fixed)
+        """Append rows: all columns but those that have one value a shard."""
+        cast_rows = self._table.schema.cast(rows)
+        self._check_keys(cast_rows)
         with self._errors():
-            self._parquet = self._parquet or self._begin(fixed.schema)
-            if not fixed.schema.equals(self._parquet.schema):
+            self._parquet = self._parquet or self._begin(cast_rows.schema)
+            if not cast_rows.schema.equals(self._parquet.schema):
                 raise SchemaError(f"table {self._table.name}: vectors of another width than the shard's first ones")
-            if len(fixed):
+            if len(cast_rows):
                 limit = ROWS_PER_PAGE if self._table.schema.vectors else ROWS_PER_GROUP
-                self._parquet.write_table(fixed, row_group_size=limit)
-        self._num_rows += len(fixed)
+                self._parquet.write_table(cast_rows, row_group_size=limit)
+        self._num_rows += len(cast_rows)
 
     def _check_keys(self, rows: pa.Table) -> None:
-        """What random access relies on: keys of some length, and in a sequence one key at a time, without a gap."""
+        """Check what random access needs: keys that are not too long; in a sequence one key at a time, without gaps."""
         schema = self._table.schema
         if schema.key is None or not len(rows):
             return
@@ -112,7 +112,7 @@ class ShardWriter:
             self._abandon()
 
     def _verified(self) -> AddAction:
-        """Reopen the file from where it lies, and describe it to the log."""
+        """Reopen the file, check it, and return its entry for the log."""
         with self._errors():
             footer = read_footer(self._table.location.filesystem, self._path)
             size = self._table.location.filesystem.get_file_info(self._path).size
@@ -136,11 +136,11 @@ class ShardWriter:
                 if closing is not None:
                     closing.close()
             except (OSError, pa.ArrowException):
-                continue  # it failed to write, so it may fail to close; the file goes away
+                continue  # it failed to write, so it may fail to close; the file is deleted
         try:
             self._table.location.delete(self._path)
         except (OSError, BotoCoreError, ClientError):
-            return  # an orphan: no log names it, `vina gc` removes it
+            return  # no log names it, `vina gc` deletes it
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -153,12 +153,12 @@ class ShardWriter:
 
 
 def log_values(constants: dict[str, Any]) -> dict[str, str | None]:
-    """Constants as the log spells them."""
+    """Return constants as the log writes them."""
     return {name: None if value is None else str(value) for name, value in constants.items()}
 
 
 def read_footer(filesystem: pafs.FileSystem, path: str) -> pq.FileMetaData:
-    """The footer of a Parquet file; an error names the file."""
+    """Return the footer of a Parquet file; an error names the file."""
     with filesystem.open_input_file(path) as source:
         try:
             return pq.read_metadata(source)
@@ -167,9 +167,9 @@ def read_footer(filesystem: pafs.FileSystem, path: str) -> pq.FileMetaData:
 
 
 def vector_page(schema: TableSchema, footer: pq.FileMetaData, group: int, path: str) -> tuple[int, int]:
-    """Where the vectors of a row group begin in the file, and their size in bytes.
+    """Return where the vectors of a row group begin in the file, and their size in bytes.
 
-    They are one uncompressed page of values of fixed width, and so the last bytes of their column chunk.
+    They are one uncompressed page of values of fixed width: the last bytes of their column chunk.
     """
     column = footer.row_group(group).column(schema.files.get_field_index(schema.vectors[0]))
     width = footer.schema.column(schema.files.get_field_index(schema.vectors[0])).length
@@ -194,13 +194,13 @@ def _parquet_options(schema: TableSchema) -> dict[str, Any]:
 
 
 def _statistics(schema: TableSchema, footer: pq.FileMetaData) -> dict[str, Any]:
-    known: dict[str, Any] = {"numRecords": footer.num_rows}
+    statistics: dict[str, Any] = {"numRecords": footer.num_rows}
     if schema.key is None or footer.num_rows == 0:
-        return known
-    place = schema.files.get_field_index(schema.key)
+        return statistics
+    key_index = schema.files.get_field_index(schema.key)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    chunks = [group.column(place).statistics for group in groups if group.num_rows]
+    chunks = [group.column(key_index).statistics for group in groups if group.num_rows]
     if all(chunk is not None and chunk.has_min_max for chunk in chunks):
-        known["minValues"] = {schema.key: min(chunk.min for chunk in chunks)}
-        known["maxValues"] = {schema.key: max(chunk.max for chunk in chunks)}
-    return known
+        statistics["minValues"] = {schema.key: min(chunk.min for chunk in chunks)}
+        statistics["maxValues"] = {schema.key: max(chunk.max for chunk in chunks)}
+    return statistics

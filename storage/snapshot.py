@@ -1,4 +1,4 @@
-"""A table at one version: which shards it has, and their rows. Nothing in it changes when others commit."""
+"""A table at one version: its shards and their rows. Later commits do not change it."""
 
 import hashlib
 import json
@@ -38,20 +38,20 @@ class Shard:
 
     @property
     def fingerprint(self) -> str:
-        """What the shard was made of."""
+        """Hash of the configuration, input versions and code version of the shard."""
         return str(self.constants["_fingerprint"])
 
     @property
     def written_by(self) -> str:
-        """The run that wrote it."""
+        """The run that wrote the shard."""
         return str(self.constants["_written_by"])
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The shards of one version; version -1 is a table that nobody has written to.
+    """The shards of one version; version -1 is a table without any commit.
 
-    `files` is the log's own list, an Arrow table with a row a file: to look one up among thousands takes no loop.
+    `files` is the log's list, an Arrow table with one row a file, so that finding one among thousands needs no loop.
     """
 
     schema: TableSchema
@@ -61,43 +61,43 @@ class Snapshot:
 
     @classmethod
     def of(cls, schema: TableSchema, location: Location, delta: DeltaTable | None) -> "Snapshot":
-        """The snapshot that a Delta table is at."""
+        """Return the snapshot of an open Delta table."""
         if delta is None:
             return cls(schema, location, -1, None)
         return cls(schema, location, delta.version(), pa.table(delta.get_add_actions(flatten=True)))
 
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
-        """The shards, in the order of their partitions and names."""
+        """The shards, sorted by partition and name."""
         rows = self.files.to_pylist() if self.files is not None else []
-        return tuple(sorted((_shard(self.schema, row) for row in rows), key=self._place))
+        return tuple(sorted((_shard(self.schema, row) for row in rows), key=self._sort_key))
 
-    def _place(self, shard: Shard) -> tuple[Any, ...]:
+    def _sort_key(self, shard: Shard) -> tuple[Any, ...]:
         return tuple(shard.constants[name] for name in (*self.schema.partition_by, "_shard"))
 
     def find(self, partition: Mapping[str, Any], shard: str) -> Shard | None:
-        """The shard of a partition and name."""
-        found = self.where(**partition, _shard=shard).shards
-        return found[0] if found else None
+        """Return the shard of this partition and name, if there is one."""
+        shards = self.where(**partition, _shard=shard).shards
+        return shards[0] if shards else None
 
     @property
     def num_rows(self) -> int:
-        """Rows, counted by the log."""
+        """Number of rows, from the log."""
         return sum(shard.num_rows for shard in self.shards)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the data files."""
+        """Size of the data files, from the log."""
         return sum(shard.num_bytes for shard in self.shards)
 
     @property
     def content_version(self) -> str:
-        """An input's version: a hash of the shards and their fingerprints, however and by whom they were committed."""
-        content = [[*self._place(shard), shard.fingerprint] for shard in self.shards]
+        """Hash of the shards' names and fingerprints, the same whoever committed them and in whatever order."""
+        content = [[*self._sort_key(shard), shard.fingerprint] for shard in self.shards]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
     def where(self, **constants: str | int) -> "Snapshot":
-        """The part of the snapshot whose log columns, its partition above all, have these values."""
+        """Return the shards whose log columns (partition, constants, provenance) have these values."""
         if self.files is None:
             return self
         files = self.files
@@ -111,14 +111,14 @@ class Snapshot:
         return Snapshot(self.schema, self.location, self.version, files)
 
     def starting(self, prefix: str) -> "Snapshot":
-        """The part of the snapshot whose shards' names begin so."""
+        """Return the shards whose names begin with a prefix."""
         if self.files is None:
             return self
         files = self.files.filter(pc.starts_with(self.files.column("partition._shard"), prefix))
         return Snapshot(self.schema, self.location, self.version, files)
 
     def vector_width(self) -> int | None:
-        """The width of the first vector; None where there are no rows."""
+        """Return the width of the first vector; None if there are no rows."""
         column = next(column for column in self.schema.columns if column.vector)
         with self.errors():
             if not self.num_rows:
@@ -127,11 +127,11 @@ class Snapshot:
         return len(first.as_py()) // np.dtype(column.vector).itemsize
 
     def path(self, shard: Shard) -> str:
-        """A shard's file, as the location's file system names it."""
+        """Return the path of a shard's file in the location's file system."""
         return f"{self.location.root}/{self.schema.name}/{shard.path}"
 
     def dataset(self) -> ds.Dataset:
-        """A pyarrow dataset in which whole files are skipped by partition and by key."""
+        """Return a pyarrow dataset that skips whole files by partition and by key."""
         parquet, filesystem = ds.ParquetFileFormat(), self.location.filesystem
         fragments = [
             parquet.make_fragment(self.path(shard), filesystem, partition_expression=self._guarantee(shard))
@@ -140,22 +140,22 @@ class Snapshot:
         return ds.FileSystemDataset(fragments, self.schema.arrow, parquet, filesystem)
 
     def read(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
-        """Rows in memory."""
+        """Read rows into memory."""
         with self.errors():
             return self.dataset().to_table(columns=list(columns) if columns else None, filter=where)
 
     def distinct(self, *columns: str, joint: str = "\x1f") -> set[str]:
-        """The different values of a text column, or of several, joined; in the memory of a batch and the answer."""
-        found: set[str] = set()
+        """Return the distinct values of a text column, or of several, joined. Memory: one batch and the values."""
+        values: set[str] = set()
         with self.errors():
             for batch in self.dataset().to_batches(columns=list(columns)):
                 parts = [pc.fill_null(batch.column(name), "") for name in columns]
-                found.update(pc.unique(pc.binary_join_element_wise(*parts, joint)).to_pylist())
-        return found
+                values.update(pc.unique(pc.binary_join_element_wise(*parts, joint)).to_pylist())
+        return values
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turns what reading a file may raise into an error that names the table and says what to do."""
+        """Turn errors of reading a file into one that names the table and the remedy."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -165,7 +165,7 @@ class Snapshot:
             ) from error
 
     def _guarantee(self, shard: Shard) -> pc.Expression:
-        """What holds for every row of a file: pyarrow takes the log's columns from it, and skips whole files by it."""
+        """Return what holds for every row of a file. pyarrow takes the log's columns from it, and skips files by it."""
         expression = pc.scalar(True)
         for name, value in shard.constants.items():
             column = pc.field(name)

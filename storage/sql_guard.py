@@ -1,8 +1,8 @@
-"""What SQL may do here: ask, with functions from a list, of the tables of the store.
+"""Refuse SQL that does more than read the tables of the store with listed functions.
 
 DuckDB parses the statement, and its own parse tree is checked: query nodes that only read, functions that are listed
 below, tables that cannot be the name of a file. A function that is not listed is refused, so one that a later DuckDB
-adds is refused too. The catalogue gives DuckDB no directory and no credentials: this check is the first wall of two.
+adds is refused too. The catalogue gives DuckDB no directory and no credentials, so this check is not the only one.
 """
 
 import json
@@ -90,7 +90,7 @@ FUNCTIONS = frozenset(
 
 
 def refuse_writes(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    """QueryError unless this is one SELECT (or FROM, WITH, DESCRIBE, SHOW, SUMMARIZE), or an EXPLAIN of one."""
+    """Raise QueryError unless this is one SELECT (or FROM, WITH, DESCRIBE, SHOW, SUMMARIZE), or an EXPLAIN of one."""
     statements = duckdb.extract_statements(statement)
     if len(statements) != 1:
         raise QueryError(f"one statement at a time, please; this has {len(statements)}")
@@ -109,7 +109,7 @@ def refuse_writes(connection: duckdb.DuckDBPyConnection, statement: str) -> None
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every node of a parse tree."""
+    """Yield every node of a parse tree."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()

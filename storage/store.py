@@ -1,4 +1,4 @@
-"""The store: one address, all its tables and objects. Opening it costs nothing; tables open when they are used."""
+"""The store: one address, its tables and its objects. Tables are opened when they are used."""
 
 import threading
 from pathlib import Path
@@ -24,7 +24,7 @@ class Store:
         return self.location.uri
 
     def table(self, name: str) -> Table:
-        """A table by its name in `storage.schemas`."""
+        """Return a table by its name in `storage.schemas`."""
         schema = schema_of(name)
         with self._lock:
             if name not in self._tables:
@@ -32,5 +32,5 @@ class Store:
             return self._tables[name]
 
     def tables(self) -> list[Table]:
-        """All tables, written to or not."""
+        """Return all tables, including empty ones."""
         return [self.table(name) for name in TABLES]

@@ -1,4 +1,4 @@
-"""What the store holds, table by table."""
+"""Summarise the content of the store, table by table: `vina tables`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from storage import Store, StoreError
 
 
 def summarise(store: Store) -> list[dict[str, Any]]:
-    """For every table: how much it holds, at which version, who wrote to it last, and what is wrong with it."""
+    """Return for every table its size, its version, the run that wrote last, and its problem if it cannot be read."""
     rows = []
     for table in store.tables():
         row: dict[str, Any] = {"table": table.name, "comment": table.schema.comment, "problem": None}

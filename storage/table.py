@@ -1,14 +1,14 @@
-"""One table: plain Parquet files that a Delta log lists. What the log does not list does not exist.
+"""One table: plain Parquet files listed by a Delta log. A file that the log does not list does not exist.
 
 Why Delta (`deltalake`, no JVM): it is maintained, any Delta reader opens these tables, and a commit is one numbered log
-entry that is created only if absent (hard link on disk, If-None-Match on S3): all that is needed. The Parquet files
-are written here (row groups made for random access; vectors as bytes, for Delta has no float16) and committed as
-add/remove actions with Delta's own retries off: who loses the race for a number reads the log again and decides anew.
+entry that is created only if absent (hard link on disk, If-None-Match on S3): nothing more is needed. The Parquet files
+are written here (row groups sized for random access; vectors as bytes, because Delta has no float16) and committed as
+add/remove actions with Delta's retries off: a writer that loses the race for a number reads the log and decides again.
 Columns that are constant in a file are Delta partition columns: in the log, not in the file. Thirteen columns in a file
 of features made its footer five times slower to read than three.
-Why not Iceberg: pyiceberg needs a catalogue service or a database beside S3. Why not our own: it would be Delta again.
+Why not Iceberg: pyiceberg needs a catalogue service or a database beside S3. Why no new format: it would repeat Delta.
 What it costs (two cores, `make bench`): a commit takes 11 ms in a table of 50 shards, 34 ms at 1,000, 117 ms at 5,000,
-and some 110 ms on a loopback S3 server up to 500; a table of 5,000 shards opens in 180 ms.
+and about 110 ms on a loopback S3 server up to 500; a table of 5,000 shards opens in 180 ms.
 """
 
 import random
@@ -54,13 +54,13 @@ class Table:
         return self.schema.name
 
     def snapshot(self, version: int | None = None) -> Snapshot:
-        """The table as it is now, or as it was at an older version."""
+        """Return the table at its newest version, or at an older one."""
         with self._lock, self._errors("read the log"):
             delta = self._open() if version is None else self._open_old(version)
             return Snapshot.of(self.schema, self.location, delta)
 
     def has(self, partition: Partition, shard: str, fingerprint: str) -> bool:
-        """Whether this very shard is committed: then there is nothing to compute."""
+        """Whether this shard is committed with this fingerprint: then there is nothing to compute."""
         self._check(partition)
         current = self.snapshot().find(partition, shard)
         return current is not None and current.fingerprint == fingerprint
@@ -75,39 +75,39 @@ class Table:
         constants: Mapping[str, Any] | None = None,
         force: bool = False,
     ) -> ShardWriter:
-        """A context manager that writes one shard and commits it at its end, or leaves the table as it was."""
+        """Return a context manager that writes one shard and commits it at its end, or leaves the table unchanged."""
         self._check(partition)
         provenance = {"_shard": shard, "_fingerprint": fingerprint, "_written_by": run_id}
         return ShardWriter(self, self.schema.cast_constants({**partition, **(constants or {}), **provenance}), force)
 
     def commit(self, rows: pa.Table, partition: Partition, shard: str, **options: Any) -> bool:
-        """Write one shard from rows in memory, with the options of `writer`. False if it was there already."""
+        """Write one shard from rows in memory, with the options of `writer`. Return False if it was there already."""
         with self.writer(partition, shard, **options) as writer:
             writer.write(rows)
         return writer.committed
 
     def publish(self, add: AddAction, constants: Mapping[str, Any], force: bool) -> tuple[bool, bool]:
-        """Make a written file the shard's content; returns whether it is, and whether a commit was tried at all.
+        """Make a written file the shard's content, unless the shard has this fingerprint already.
 
-        It is not where the shard has this fingerprint already.
+        Return whether it is the content, and whether a commit was tried.
         """
         partition = {name: constants[name] for name in self.schema.partition_by}
-        landed = True
+        is_content = True
 
         def plan(snapshot: Snapshot) -> Actions:
-            nonlocal landed
+            nonlocal is_content
             current = snapshot.find(partition, constants["_shard"])
             if current is None:
                 return [add]
-            if current.path == add.path:  # an earlier attempt landed, though its answer was lost
+            if current.path == add.path:  # an earlier attempt succeeded, though its answer was lost
                 return []
             if current.fingerprint == constants["_fingerprint"] and not force:
-                landed = False
+                is_content = False
                 return []
             return [self._remove(current), add]
 
         tried = self._transact(plan)
-        return landed, tried
+        return is_content, tried
 
     def retire(
         self,
@@ -116,10 +116,10 @@ class Table:
         prefix: str = "",
         only: Callable[[Shard], bool] = lambda shard: True,
     ) -> list[str]:
-        """Take the shards of a partition that are not in `keep` out of the newest version; returns their names.
+        """Remove the shards of a partition that are not in `keep` from the newest version; return their names.
 
-        A stage calls it at its end, when it may have been cut into other shards than the run before. `prefix` leaves
-        shards with other names alone, `only` those that are not meant.
+        A stage calls it at its end, when its shards may differ from those of the run before. Only shards whose names
+        begin with `prefix` and for which `only` is true are removed.
         """
         self._check(partition)
         kept = set(keep)
@@ -127,16 +127,16 @@ class Table:
 
         def plan(snapshot: Snapshot) -> Actions:
             shards = snapshot.where(**partition).shards
-            named = [shard for shard in shards if shard.name not in kept and shard.name.startswith(prefix)]
-            chosen = [shard for shard in named if only(shard)]
-            retired[:] = [shard.name for shard in chosen]
-            return [self._remove(shard) for shard in chosen]
+            candidates = [shard for shard in shards if shard.name not in kept and shard.name.startswith(prefix)]
+            to_remove = [shard for shard in candidates if only(shard)]
+            retired[:] = [shard.name for shard in to_remove]
+            return [self._remove(shard) for shard in to_remove]
 
         self._transact(plan)
         return retired
 
     def gc(self, older_than_hours: int, dry_run: bool = False) -> list[str]:
-        """Delete the files that only older versions, or writers that died, have left; returns their names."""
+        """Delete files that only older versions use or that dead writers left; return their names."""
         with self._lock, self._errors("collect garbage"):
             delta = self._open()
             if delta is None:
@@ -144,9 +144,9 @@ class Table:
             return list(delta.vacuum(older_than_hours, dry_run, enforce_retention_duration=False, full=True))
 
     def _transact(self, plan: Callable[[Snapshot], Actions]) -> bool:
-        """Commit what `plan` makes of the newest snapshot; a race lost makes it plan again. No actions: no commit.
+        """Commit the actions that `plan` returns for the newest snapshot; after a lost race plan again.
 
-        Returns whether a commit was tried.
+        Without actions nothing is committed. Return whether a commit was tried.
         """
         for attempt in range(COMMIT_ATTEMPTS):
             with self._lock, self._errors("commit"):
@@ -163,13 +163,13 @@ class Table:
                         commit_properties=CommitProperties(max_commit_retries=0),
                     )
                     return True
-                except CommitFailedError:  # another writer was faster, or made the table
+                except CommitFailedError:  # another writer was faster, or created the table
                     pause_s = random.uniform(0, min(1.0, 0.01 * 2**attempt))
             time.sleep(pause_s)
         raise StoreError(f"table {self.name}: lost the race for a commit {COMMIT_ATTEMPTS} times; run it again")
 
     def _open(self) -> DeltaTable | None:
-        """The newest state of the log; None where there is no table yet."""
+        """Return the table at its newest version; None if there is no table yet."""
         if self._delta is not None:
             self._delta.update_incremental()
             return self._delta
@@ -182,8 +182,8 @@ class Table:
     def _open_old(self, version: int) -> DeltaTable:
         newest = self._open()
         if newest is None or not 0 <= version <= newest.version():
-            known = f"0 to {newest.version()}" if newest else "none yet"
-            raise StoreError(f"table {self.name} has no version {version}; its versions are {known}")
+            versions = f"0 to {newest.version()}" if newest else "none yet"
+            raise StoreError(f"table {self.name} has no version {version}; its versions are {versions}")
         return self._checked(DeltaTable(self.uri, version=version, storage_options=self.location.delta_options))
 
     def _create(self) -> DeltaTable:

@@ -1,8 +1,8 @@
-"""Vectors in tables: the bytes of their floats, little-endian, one cell a vector, all of one width in a file.
+"""Vectors in tables: each is the bytes of its floats, little-endian; all in a file have one width.
 
-Why not lists of floats: a full read of `fixed_size_list<float16>` is four times slower than of bytes, and Delta, which
-has no float16, can still declare bytes. SQL users see `FLOAT[]` all the same: the catalogue's views pass every
-vector column through `decode_for_sql`. Files of different widths share a table, so that backbones of all kinds fit.
+Why not lists of floats: a full read of `fixed_size_list<float16>` is four times slower than of bytes, and Delta has no
+float16. SQL users see `FLOAT[]`: the catalogue's views pass every vector column through `decode_for_sql`. Files of
+different widths share a table, so that any backbone fits.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 def encode(vectors_TD: Floats, dtype: str) -> pa.Array:
-    """Rows of a 2-D array as a column of bytes, which are shared with the array where its type already fits."""
+    """Return the rows of a 2-D array as a column of bytes; memory is shared with an array of the right type."""
     if vectors_TD.ndim != 2 or vectors_TD.shape[1] == 0:
         raise ValueError(f"vectors must be a 2-D array (rows x width), not of shape {vectors_TD.shape}")
     little_TD = np.ascontiguousarray(vectors_TD, dtype=np.dtype(dtype).newbyteorder("<"))
@@ -25,7 +25,7 @@ def encode(vectors_TD: Floats, dtype: str) -> pa.Array:
 
 
 def feature_rows(video_id: str, vectors_TD: Floats, first: int = 0) -> pa.Table:
-    """Rows of the table `features`: a video's vectors from the second `first` on."""
+    """Return rows of the table `features`: a video's vectors from second `first` on."""
     size = len(vectors_TD)
     return pa.table(
         {
@@ -37,7 +37,7 @@ def feature_rows(video_id: str, vectors_TD: Floats, first: int = 0) -> pa.Table:
 
 
 def decode(column: pa.ChunkedArray, dtype: str) -> Floats:
-    """The 2-D array behind a column of bytes whose vectors all have one width."""
+    """Return a column of vectors of one width as a 2-D array."""
     offsets, floats = _flatten(column, np.dtype(dtype))
     widths = np.diff(offsets)
     if len(widths) and (widths != widths[0]).any():
@@ -46,7 +46,7 @@ def decode(column: pa.ChunkedArray, dtype: str) -> Floats:
 
 
 def decode_for_sql(dtype: str) -> Callable[[pa.ChunkedArray], pa.Array]:
-    """A DuckDB function body: BLOB column in, FLOAT[] column out, nulls kept."""
+    """Return a DuckDB function that turns a BLOB column into a FLOAT[] column and keeps nulls."""
 
     def to_lists(column: pa.ChunkedArray) -> pa.Array:
         offsets, floats = _flatten(column, np.dtype(dtype))
@@ -57,7 +57,7 @@ def decode_for_sql(dtype: str) -> Callable[[pa.ChunkedArray], pa.Array]:
 
 
 def _flatten(column: pa.Array | pa.ChunkedArray, dtype: np.dtype[Any]) -> tuple[npt.NDArray[np.int32], Floats]:
-    """All floats of a column, and where each row's begin and end among them."""
+    """Return where each row's floats begin and end, and the floats of all rows."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     column = column.cast(pa.binary())

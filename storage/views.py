@@ -1,10 +1,10 @@
-"""Views that people ask for, over the tables of the store. Each is one SQL query with a comment."""
+"""SQL views over the tables of the store. Each is one query with a comment: `vina tables` lists them."""
 
 from typing import NamedTuple
 
 
 class View(NamedTuple):
-    """A named query. It may use tables, and views that stand before it."""
+    """A named query. It may use tables, and views that are listed before it."""
 
     name: str
     comment: str
@@ -12,7 +12,7 @@ class View(NamedTuple):
 
 
 TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
-"""Titles that differ in case and punctuation only are the same one; one without letters and digits is like no other."""
+"""Titles that differ in case and punctuation only are equal; one without letters and digits equals no other."""
 
 
 def narrations_of_shard(source: str, shard: str) -> str:
@@ -36,7 +36,7 @@ VIEWS = (
     View("label_reasons", "why pseudo-labels were kept or dropped, by model and round", """
         SELECT model_id, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY model_id, round, labels DESC"""),
-    View("label_precision", "how good labels are where HT-Step's annotations know it: kept, shown, and right, in %", """
+    View("label_precision", "precision of labels on HT-Step's annotated videos: kept, shown and right, in %", """
         WITH truth AS (SELECT video_id, text, floor(start_s) AS start_s, ceil(end_s) AS end_s
                        FROM annotations WHERE benchmark = 'htstep' AND alignable),
              judged AS (SELECT p.model_id, p.round, any_value(p.kept) AS kept, count(t.video_id) > 0 AS is_shown,
@@ -50,7 +50,7 @@ VIEWS = (
                round(100.0 * avg(is_shown::INT) FILTER (kept), 1) AS kept_shown_percent,
                round(100.0 * avg(is_right::INT) FILTER (is_shown), 1) AS shown_right_percent
         FROM judged GROUP BY ALL ORDER BY ALL"""),
-    View("step_quality", "how well each step is aligned, by model and round: rank 1 is the best of its round", """
+    View("step_quality", "mean score of each step, by model and round: rank 1 is the best of its round", """
         SELECT p.model_id, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,
                rank() OVER (PARTITION BY p.model_id, p.round ORDER BY avg(p.score) DESC) AS best_rank,
@@ -67,14 +67,14 @@ VIEWS = (
         FROM pseudo_labels a
         JOIN pseudo_labels b USING (model_id, video_id, article_id, step_row)
         WHERE b.round = a.round + 1 AND (a.peak_s <> b.peak_s OR a.kept <> b.kept)"""),
-    View("presence_reliability", "of steps with some chance to be shown, how many are: by presence, and by peak", """
+    View("presence_reliability", "predicted and true share of steps shown, in bins of presence and of peak", """
         WITH judged AS (SELECT model_id, method, pathway, split, is_shown, unnest(['presence', 'peak']) AS judge,
                                unnest([presence, peak]) AS score FROM presences),
              binned AS (SELECT *, greatest(0, least(9, floor(10 * score)))::INT AS bin FROM judged)
         SELECT model_id, method, pathway, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
                round(avg(greatest(0, least(1, score))), 4) AS mean_score, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
-    View("video_recall", "how many of a video's annotated steps each model points at (HT-Step R@1), by video", """
+    View("video_recall", "share of each video's annotated steps that a model finds (HT-Step R@1)", """
         WITH judged AS (SELECT p.model_id, p.method, p.pathway, p.video_id, p.article_id, a.split, p.label,
                                bool_or(p.peak_s BETWEEN floor(a.start_s) AND ceil(a.end_s)) AS is_right
                         FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.article_id = p.article_id
@@ -83,10 +83,10 @@ VIEWS = (
         SELECT model_id, method, pathway, split, video_id, article_id, count(*) AS steps,
                count(*) FILTER (is_right) AS found, round(100.0 * avg(is_right::INT), 1) AS recall_percent
         FROM judged GROUP BY ALL ORDER BY ALL"""),
-    View("rejects_by_reason", "what was rejected, counted", """
+    View("rejects_by_reason", "number of rejected items, by stage and reason", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),
-    View("corpus", "what was imported, counted by table and origin", """
+    View("corpus", "number of imported rows and videos, by table and source", """
         SELECT 'videos' AS "table", source AS origin, count(*) AS rows, count(DISTINCT video_id) AS videos
         FROM videos GROUP BY ALL
         UNION ALL SELECT 'narrations', source, count(*), count(DISTINCT video_id) FROM narrations GROUP BY ALL
@@ -96,25 +96,25 @@ VIEWS = (
         UNION ALL SELECT 'features', backbone, count(*), count(*) FILTER (second = 0) FROM features GROUP BY ALL
         ORDER BY ALL"""),
     View("missing", "what the corpus lacks, one row an item: videos without features, tasks without articles, ...", """
-        WITH said AS (SELECT DISTINCT video_id FROM narrations),
+        WITH narrated AS (SELECT DISTINCT video_id FROM narrations),
              seen AS (SELECT DISTINCT video_id FROM features WHERE second = 0),
              listed AS (SELECT DISTINCT video_id FROM videos),
              annotated AS (SELECT DISTINCT benchmark, video_id FROM annotations),
              grounded AS (SELECT DISTINCT lower(title) AS title FROM articles SEMI JOIN steps USING (article_id))
-        SELECT 'narrations without features' AS what, video_id AS item FROM said ANTI JOIN seen USING (video_id)
-        UNION ALL SELECT 'features without narrations', video_id FROM seen ANTI JOIN said USING (video_id)
+        SELECT 'narrations without features' AS what, video_id AS item FROM narrated ANTI JOIN seen USING (video_id)
+        UNION ALL SELECT 'features without narrations', video_id FROM seen ANTI JOIN narrated USING (video_id)
         UNION ALL SELECT 'videos without features', video_id FROM listed ANTI JOIN seen USING (video_id)
         UNION ALL SELECT benchmark || ' annotations without features', video_id
                   FROM annotated ANTI JOIN seen USING (video_id)
         UNION ALL SELECT benchmark || ' annotations without narrations', video_id
-                  FROM annotated ANTI JOIN said USING (video_id)
+                  FROM annotated ANTI JOIN narrated USING (video_id)
         UNION ALL SELECT benchmark || ' annotations without a row in videos', video_id
                   FROM annotated ANTI JOIN listed USING (video_id)
         UNION ALL SELECT 'videos whose task has no article', video_id FROM videos
                   WHERE article_id IS NOT NULL AND article_id NOT IN (SELECT article_id FROM articles)
         UNION ALL SELECT 'articles without steps, here or under the same title', article_id FROM articles
                   WHERE lower(title) NOT IN (SELECT title FROM grounded)"""),
-    View("pairing_winners", "each video's articles by the votes of the newest pairs: does its metadata agree?", f"""
+    View("pairing_winners", "the five best articles of each video by votes, and whether its metadata agrees", f"""
         WITH titled AS (SELECT article_id, min({TITLE_KEY}) AS title FROM articles GROUP BY ALL),
              truth AS (SELECT p.video_id, p.article_id, t.title FROM pairs p JOIN titled t USING (article_id)
                        WHERE p.selection = 'metadata')
@@ -122,12 +122,12 @@ VIEWS = (
                coalesce(p.article_id = m.article_id OR t.title = m.title, false) AS is_right
         FROM pairs p JOIN truth m USING (video_id) JOIN titled t ON t.article_id = p.article_id
         WHERE p.selection = 'random_top5'"""),
-    View("pairing_agreement", "how often the data set's own task has the title with most votes, or one of five", """
+    View("pairing_agreement", "share of videos whose own task has the most votes, or is one of the best five", """
         SELECT encoder, count(*) FILTER (rank = 1) AS videos,
                round(100.0 * count(*) FILTER (rank = 1 AND is_right) / videos, 2) AS top1_percent,
                round(100.0 * count(DISTINCT video_id) FILTER (is_right) / videos, 2) AS top5_percent
         FROM pairing_winners GROUP BY ALL ORDER BY ALL"""),
-    View("pairing_by_confidence", "the same without the least confident: by their votes' margin, or similarity's", """
+    View("pairing_by_confidence", "pairing_agreement without the least confident, by margin of votes or similarity", """
         WITH placed AS (
             SELECT encoder, is_right,
                    row_number() OVER (PARTITION BY encoder ORDER BY confidence, video_id) - 1 AS by_votes,
@@ -142,7 +142,7 @@ VIEWS = (
                  AS by_similarity_margin
         FROM placed, (SELECT unnest([0, 10, 25, 50, 75, 90]) AS left_out)
         GROUP BY encoder, left_out HAVING videos_kept > 0 ORDER BY encoder, left_out"""),
-    View("hub_titles", "which titles draw votes: narrations and videos won, beside the videos that are about them", """
+    View("hub_titles", "titles by votes: narrations and videos won, and the videos that are about them", """
         WITH named AS (SELECT article_id, count(*) AS videos FROM pairs WHERE selection = 'metadata' GROUP BY ALL),
              drawn AS (SELECT encoder, article_id, sum(votes)::BIGINT AS narrations,
                               count(*) FILTER (rank = 1) AS videos_won
@@ -167,7 +167,7 @@ VIEWS = (
         SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,
                round(stddev_samp(value), 2) AS spread, any_value(paper) AS paper
         FROM ablations GROUP BY ALL ORDER BY ALL"""),
-    View("annotated_videos", "how much of its article each annotated video shows, and how much of its length", """
+    View("annotated_videos", "share of the article's steps, and of the video's length, that is annotated, by video", """
         WITH lengths AS (SELECT benchmark, video_id,
                                 coalesce(max(duration_s) FILTER (source = benchmark), max(duration_s)) AS length_s
                          FROM annotations JOIN videos USING (video_id) GROUP BY ALL),
@@ -189,7 +189,7 @@ VIEWS = (
                count(*) - count(video_coverage) AS videos_of_unknown_length
         FROM annotated_videos GROUP BY GROUPING SETS ((benchmark, activity), (benchmark, split, activity))
         ORDER BY benchmark, split, step_coverage DESC, activity"""),
-    View("run_shards", "which run wrote which shards", """
+    View("run_shards", "shards, and the runs that wrote them", """
         SELECT s."table", s.partition, s.shard, s.written_by AS run_id, r.state, r.host, r.code_version, s.written_at,
                s.num_rows, s.fingerprint
         FROM shards s LEFT JOIN runs r ON r.run_id = s.written_by"""),

@@ -1,4 +1,4 @@
-"""Fixtures: a real S3 server on loopback, and stores on disk and on S3 that run the same tests."""
+"""Fixtures that all folders share (stores on disk and on a real S3 server), and the marker `slow`, which is derived."""
 
 import os
 import shutil
@@ -25,6 +25,17 @@ END = QuietEnd()
 os.environ.update(DO_NOT_TRACK="1", PREFECT_SERVER_ANALYTICS_ENABLED="false", HF_HUB_OFFLINE="1")
 
 BUCKET = "vina-tests"
+SLOW_FIXTURES = {"s3_endpoint", "browser", "prefect_server", "cluster", "trained", "measured"}
+"""A server, a browser or a training: a test that uses one is slow."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make check` leaves out; other slow tests are marked in their modules."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if fixtures & SLOW_FIXTURES or parameters.get("store_uri") == "s3" or "end_to_end" in item.path.parts:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_sessionfinish(exitstatus: int) -> None:
@@ -83,8 +94,8 @@ def s3_endpoint() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real one; it goes when its module's tests are done, for others need asyncio's loop."""
-    with started() as found:
-        yield found
+    with started() as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="session")

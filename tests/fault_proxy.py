@@ -1,4 +1,4 @@
-"""An HTTP proxy on loopback in front of the S3 server, which can be told to misbehave."""
+"""An HTTP proxy on loopback in front of the S3 server, which injects faults."""
 
 import threading
 import time

@@ -38,7 +38,7 @@ def video_ids(store: Store, table: str = "votes", version: int | None = None) ->
 
 
 def made_with(**other: Any) -> dict[str, Any]:
-    """How features were made; none of it is known of a video that was imported."""
+    """How features were computed; most of it is unknown for imported ones."""
     names = ("fps", "frames_per_clip", "frame_px", "short_side_px", "value_range", "weights_sha256")
     unknown: dict[str, Any] = dict.fromkeys(names)
     return unknown | {"stride_s": 1.0, "layer": "mixed_5c"} | other

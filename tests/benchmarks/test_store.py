@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import duckdb
@@ -15,10 +16,13 @@ import pytest
 
 from storage import Store
 from storage.catalogue import Catalogue
-from storage.feature_reader import Epoch, FeatureReader
+from storage.feature_reader import FeatureReader
 from storage.vectors import feature_rows
 from tests.benchmarks.measure import ratio_of_times, report
 from tests.samples import commit_votes, made_with
+from tests.storage.test_crashes import between_commits, commit_at_once, kill_writers, processes
+
+__all__ = ["processes"]  # a fixture
 
 SECONDS, WIDTH, VIDEOS_PER_SHARD = 20_000, 1024, 16
 
@@ -69,27 +73,19 @@ def test_random_video_reads(features: tuple[Store, list[str], Path]) -> None:
 
 def test_sequential_scan(features: tuple[Store, list[str], Path]) -> None:
     store, names, folder = features
-    assert [name for name, _ in FeatureReader(store, "s3d-milnce").scan()] == names
+    assert list(FeatureReader(store, "s3d-milnce").num_seconds) == names
+
+    def scan() -> int:
+        reader = FeatureReader(store, "s3d-milnce")
+        return sum(len(reader.read(name)) for name in names)
+
     slow, fast, ratio = ratio_of_times(
         lambda: sum(np.load(folder / f"{name}.npy").shape[0] for name in names),
-        lambda: sum(vectors_TD.shape[0] for _, vectors_TD in FeatureReader(store, "s3d-milnce").scan()),
+        scan,
         repeats=15,
     )
     detail = f"np.load {slow * 1e3:.1f} ms, ours {fast * 1e3:.1f} ms with opening the store"
     report("sequential scan, np.load / ours", ratio, ">= 0.8", detail)
-
-
-def test_an_epoch(features: tuple[Store, list[str], Path]) -> None:
-    store, names, folder = features
-    reader = FeatureReader(store, "s3d-milnce")
-    order = Epoch(reader, names, 0, 0).order()
-    assert [name for name, _ in Epoch(reader, names, 0, 0)] == order and sorted(order) == names
-    slow, fast, ratio = ratio_of_times(
-        lambda: [np.load(folder / f"{name}.npy") for name in order],
-        lambda: sum(1 for _ in Epoch(reader, names, 0, 0)),
-    )
-    detail = f"np.load {slow * 1e3:.1f} ms, ours {fast * 1e3:.1f} ms"
-    report("an epoch in random order with prefetching, np.load / ours", ratio, ">= 0.8", detail)
 
 
 def test_size_on_disk(features: tuple[Store, list[str], Path]) -> None:
@@ -105,8 +101,8 @@ import sys
 from pathlib import Path
 from storage import Store
 from storage.feature_reader import FeatureReader
-store = Store(sys.argv[1])
-rows = sum(len(vectors) for _, vectors in FeatureReader(store, "s3d-milnce").scan())
+reader = FeatureReader(Store(sys.argv[1]), "s3d-milnce")
+rows = sum(len(reader.read(name)) for name in reader.num_seconds)
 print(rows, Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
@@ -194,3 +190,13 @@ def test_many_shards(request: pytest.FixtureRequest, tmp_path: Path, where: str,
         + ", ".join(f"{ms:.0f} ms at {at:,} shards" for at, ms in middle.items())
         + f"; opening a table of {count:,} shards {opened * 1e3:.0f} ms; a catalogue and a count {asked:.1f} s"
     )
+
+
+def test_writers_killed_fifty_times(store_uri: str, processes: ForkServerContext) -> None:
+    shards_written = kill_writers(store_uri, processes, 50)
+    assert shards_written.total() == 50 and between_commits(shards_written) >= 3
+    print(f"\n50 writers killed, {between_commits(shards_written)} of them between two commits: every shard is whole")
+
+
+def test_two_processes_commit_four_hundred_shards(store_uri: str, processes: ForkServerContext) -> None:
+    commit_at_once(store_uri, processes, 200)

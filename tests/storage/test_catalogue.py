@@ -53,8 +53,8 @@ def ask(store: Store, statement: str) -> list[dict[str, object]]:
 def everything(store: Store) -> dict[str, bytes]:
     """Every file of a store and what is in it."""
     files = store.location.filesystem
-    found = files.get_file_info(FileSelector(store.location.root, recursive=True))
-    return {entry.path: files.open_input_file(entry.path).read() for entry in found if entry.is_file}
+    entries = files.get_file_info(FileSelector(store.location.root, recursive=True))
+    return {entry.path: files.open_input_file(entry.path).read() for entry in entries if entry.is_file}
 
 
 def test_an_empty_store_has_every_table_and_view(store: Store) -> None:
@@ -288,8 +288,8 @@ def test_how_good_labels_are_where_truth_is_known(labelled: Store) -> None:
         for video, text, start, end in seen
     ]  # fmt: skip
     table = labelled.table("annotations")
-    found = pa.Table.from_pylist(rows, schema=table.schema.files)
-    table.commit(found, {"benchmark": "htstep"}, "0", fingerprint="f", run_id="run-1")
+    annotations = pa.Table.from_pylist(rows, schema=table.schema.files)
+    table.commit(annotations, {"benchmark": "htstep"}, "0", fingerprint="f", run_id="run-1")
     answers = [tuple(row.values())[1:] for row in ask(labelled, "FROM label_precision")]
     # Round 0: Peel's peak is right and kept; Cut is not shown; Fry's peak comes too early and is dropped.
     assert answers == [(0, 3, 33.3, 100.0, 100.0, 50.0), (1, 3, 66.7, 50.0, 50.0, 50.0)]

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -143,6 +143,17 @@ def proxy(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultPr
     proxy.close()
 
 
+@pytest.fixture
+def impatient(proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes stores that are opened from now on give up a request after one second, and after two attempts."""
+
+    def set_limits() -> None:
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+        monkeypatch.setenv("VINA_S3_TIMEOUT_S", "1")
+
+    return set_limits
+
+
 def anything(method: str, path: str) -> bool:
     return True
 
@@ -179,14 +190,17 @@ def test_s3_errors_that_pass_are_lived_through(proxy: FaultProxy, s3_uri: str, s
         Fault(log_entry, status=500),
         Fault(data_file, status=503),
         Fault(anything, status=403),
-        Fault(log_entry, delay_s=6),
-        Fault(data_file, delay_s=6),
+        Fault(log_entry, delay_s=3),
+        Fault(data_file, delay_s=3),
     ],
     ids=["log 500", "data 503", "all 403", "log time-out", "data time-out"],
 )
-def test_s3_errors_that_stay_are_reported_and_lose_nothing(proxy: FaultProxy, s3_uri: str, fault: Fault) -> None:
+def test_s3_errors_that_stay_are_reported_and_lose_nothing(
+    proxy: FaultProxy, impatient: Callable[[], None], s3_uri: str, fault: Fault
+) -> None:
+    commit_votes(Store(s3_uri), "0", "v1")
+    impatient()
     store = Store(s3_uri)
-    commit_votes(store, "0", "v1")
     started = time.monotonic()
     with (
         proxy.misbehaving(dataclasses.replace(fault)),
@@ -205,13 +219,17 @@ def test_s3_errors_that_stay_are_reported_and_lose_nothing(proxy: FaultProxy, s3
         store.objects.put("a", b"b")
 
 
-@pytest.mark.parametrize("fault", [Fault(data_read, status=500), Fault(data_read, delay_s=6)], ids=["500", "time-out"])
-def test_a_data_file_that_s3_does_not_give_is_named(proxy: FaultProxy, s3_uri: str, fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [Fault(data_read, status=500), Fault(data_read, delay_s=3)], ids=["500", "time-out"])
+def test_a_data_file_that_s3_does_not_give_is_named(
+    proxy: FaultProxy, impatient: Callable[[], None], s3_uri: str, fault: Fault
+) -> None:
     store = Store(s3_uri)
     commit_votes(store, "0", "v1")
     videos = random_videos(["v1"])
     commit_features(store, "0", videos)
     names = [store.table(table).snapshot().shards[0].path for table in ("votes", "features")]
+    impatient()
+    store = Store(s3_uri)
     with proxy.misbehaving(dataclasses.replace(fault)):
         with pytest.raises(MissingFileError, match=rf"table votes, version 1(.|\n)*{names[0]}"):
             video_ids(store)
@@ -225,7 +243,7 @@ def test_a_data_file_that_s3_does_not_give_is_named(proxy: FaultProxy, s3_uri: s
 
 def test_slow_answers_are_waited_for(proxy: FaultProxy, s3_uri: str) -> None:
     store = Store(s3_uri)
-    with proxy.misbehaving(Fault(anything, delay_s=0.3)):
+    with proxy.misbehaving(Fault(anything, delay_s=0.1)):
         assert commit_votes(store, "0", "v1")
         assert video_ids(store) == ["v1"]
 

@@ -1,6 +1,7 @@
+import random
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from storage import SchemaError, Store, StoreError
-from storage.feature_reader import Epoch, FeatureReader
+from storage.feature_reader import FeatureReader
 from storage.range_cache import RangeCache
 from storage.vectors import feature_rows
 from tests.samples import commit_features, made_with, random_videos
@@ -32,8 +33,6 @@ def test_every_video_comes_back_exactly(store: Store, videos: dict[str, np.ndarr
         assert reader.read(name).dtype == np.float16
         assert np.array_equal(reader.read(name), videos[name])
     assert reader.num_seconds == {name: len(videos[name]) for name in sorted(NAMES)}
-    scanned = dict(reader.scan())
-    assert all(np.array_equal(scanned[name], videos[name]) for name in NAMES) and len(scanned) == len(NAMES)
 
 
 def test_backbones_of_any_width_share_the_table(store: Store, videos: dict[str, np.ndarray]) -> None:
@@ -83,11 +82,7 @@ def test_one_shard_has_vectors_of_one_width(store: Store) -> None:
 def test_a_video_in_two_shards_is_an_error(store: Store) -> None:
     commit_features(store, "0", random_videos(["twice"]))
     commit_features(store, "1", random_videos(["twice"]))
-    for look in (
-        lambda reader: reader.num_seconds,
-        lambda reader: reader.read("twice"),
-        lambda reader: dict(reader.scan()),
-    ):
+    for look in (lambda reader: reader.num_seconds, lambda reader: reader.read("twice")):
         with pytest.raises(StoreError, match="video 'twice' is in shard '1' of s3d-milnce and in another"):
             look(FeatureReader(store, "s3d-milnce"))
 
@@ -116,72 +111,21 @@ def test_threads_that_share_a_reader_all_find_their_videos(tmp_path: Path) -> No
     for shard in range(20):
         commit_features(store, f"{shard:02d}", {name: videos[name] for name in names[shard::20]})
     for seed in range(5):
-        seen = dict(Epoch(FeatureReader(store, "s3d-milnce"), names, seed, 0, num_threads=8))
-        assert all(np.array_equal(seen[name], videos[name]) for name in names)
+        order = random.Random(seed).sample(names, len(names))
+        with ThreadPoolExecutor(8) as pool:
+            vectors = list(pool.map(FeatureReader(store, "s3d-milnce").read, order))
+        assert all(np.array_equal(vectors_TD, videos[name]) for name, vectors_TD in zip(order, vectors, strict=True))
 
 
-def test_an_epoch_is_a_pure_function_of_seed_and_epoch(store: Store, videos: dict[str, np.ndarray]) -> None:
-    reader = FeatureReader(store, "s3d-milnce")
-    epoch = Epoch(reader, sorted(NAMES), seed=5, epoch=2)
-    seen = list(epoch)
-    assert sorted(name for name, _ in seen) == sorted(NAMES)
-    assert all(np.array_equal(vectors_TD, videos[name]) for name, vectors_TD in seen)
-    assert [name for name, _ in epoch] == [name for name, _ in seen] == epoch.order()
-    others = [Epoch(reader, sorted(NAMES), seed, number).order() for seed, number in ((5, 1), (4, 2))]
-    assert epoch.order() not in others
-
-
-@pytest.mark.parametrize("start", range(len(NAMES) + 1))
-@pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_an_epoch_resumes_anywhere_on_any_number_of_ranks(tmp_path: Path, start: int, world_size: int) -> None:
-    reader = FeatureReader(Store(tmp_path / "store"), "none")
-    whole = Epoch(reader, NAMES, seed=1, epoch=1).order()
-    ranks = [Epoch(reader, NAMES, 1, 1, start=start, rank=r, world_size=world_size).order() for r in range(world_size)]
-    merged = [ranks[i % world_size][i // world_size] for i in range(len(NAMES) - start)]
-    assert merged == whole[start:]
-
-
-def test_wrong_ranks_and_positions_are_refused(tmp_path: Path) -> None:
-    reader = FeatureReader(Store(tmp_path / "store"), "none")
-    with pytest.raises(ValueError, match="rank 2 of 2"):
-        Epoch(reader, NAMES, 0, 0, rank=2, world_size=2).order()
-    with pytest.raises(ValueError, match="cannot start at 12 in an epoch of 11"):
-        Epoch(reader, NAMES, 0, 0, start=12).order()
-
-
-def test_only_the_prefetched_videos_are_in_memory() -> None:
-    class Counting:
-        reads = 0
-        lock = threading.Lock()
-
-        def read(self, name: str) -> np.ndarray:
-            with self.lock:
-                self.reads += 1
-            return np.zeros((1, 1), np.float16)
-
-    counting = Counting()
-    names = [str(number) for number in range(100)]
-    for taken, _ in enumerate(Epoch(counting, names, 0, 0, prefetch=4, num_threads=2), start=1):  # type: ignore[arg-type]
-        assert counting.reads <= taken + 4
-    assert counting.reads == 100
-
-
-def test_an_error_while_prefetching_reaches_the_reader_of_the_epoch(
-    store: Store, videos: dict[str, np.ndarray]
-) -> None:
-    reader = FeatureReader(store, "s3d-milnce")
-    with pytest.raises(StoreError, match="video 'nobody'"):
-        list(Epoch(reader, [*NAMES, "nobody"], 0, 0))
-
-
-def test_the_second_epoch_from_s3_is_read_from_the_cache(s3_uri: str, tmp_path: Path) -> None:
+def test_a_second_read_from_s3_comes_from_the_cache(s3_uri: str, tmp_path: Path) -> None:
     store = Store(s3_uri)
     commit_features(store, "0", random_videos(NAMES, width=1024))
     cache = RangeCache(tmp_path / "ranges", 10**8)
     reader = FeatureReader(store, "s3d-milnce", cache)
-    first = dict(Epoch(reader, NAMES, 0, 0))
+    first = {name: reader.read(name) for name in NAMES}
     misses = cache.misses
-    again = dict(Epoch(FeatureReader(store, "s3d-milnce", cache), NAMES, 0, 1))
+    reader = FeatureReader(store, "s3d-milnce", cache)
+    again = {name: reader.read(name) for name in reversed(NAMES)}
     assert misses > 0 and cache.misses == misses and cache.hits >= len(NAMES)
     assert all(np.array_equal(first[name], again[name]) for name in NAMES)
 

@@ -36,7 +36,7 @@ def test_a_missing_object_is_named(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "/etc/passwd", "../up", "a/../b", "a//b", "a/.", "a\\b", "a\nb", "a\0b"])
-def test_keys_that_could_lead_elsewhere_are_refused(store: Store, key: str) -> None:
+def test_keys_that_are_no_plain_relative_paths_are_refused(store: Store, key: str) -> None:
     with pytest.raises(StoreError, match="not a plain relative path"):
         store.objects.put(key, b"")
 

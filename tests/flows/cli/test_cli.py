@@ -1,10 +1,11 @@
-"""The command as a user meets it: a process with arguments, output and an exit code."""
+"""The command `vina`: its arguments, output and exit codes; what only a process shows is tested with processes."""
 
 import csv
 import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from flows.cli.main import _parser
 from storage import Store
 from storage.schemas import TABLES
+from tests.flows.cli.command import ROOT, vina, vina_process
 from tests.samples import commit_features, commit_votes, random_videos, video_ids
 
 COMMANDS = (
@@ -23,23 +25,29 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def vina(*arguments: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "flows.cli", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])} | environment,
-        check=False,
-    )
-
-
 @pytest.fixture
 def filled(tmp_path: Path) -> str:
     store = Store(tmp_path / "a store")
     commit_votes(store, "0", "v1", "v2", run="run-7")
     commit_features(store, "0", random_videos(["v1"], width=4))
     return store.uri
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "output", "error"),
+    [
+        (("describe", "--help"), 0, "example:\n  vina describe", ""),
+        (("tables", "--store", "ftp://x/y"), 1, "", "only folders and s3"),
+        (("describe", "vote"), 2, "", "no table 'vote'"),
+        (("fly",), 2, "", "invalid choice"),
+    ],
+)
+def test_a_process_ends_with_the_exit_code_of_the_command(
+    arguments: tuple[str, ...], code: int, output: str, error: str
+) -> None:
+    answer = vina_process(*arguments)
+    assert answer.returncode == code and output in answer.stdout and error in answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -51,8 +59,6 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_parses(command: str) -> None:
-    import shlex
-
     example = vina(command, "--help").stdout.split("example:\n")[1].strip()
     assert callable(_parser().parse_args(shlex.split(example)[1:]).command)
 
@@ -182,7 +188,7 @@ def test_a_type_that_parquet_lacks_is_named(filled: str, tmp_path: Path) -> None
 def test_output_is_appended_to_what_a_script_wrote(filled: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m flows.cli sql 'SELECT 1 AS a' --format csv --store '{filled}'"
     script = f"echo before > out; {command} >> out; echo after >> out"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, env=environment)
     assert (tmp_path / "out").read_text() == "before\na\n1\nafter\n"
 
@@ -194,7 +200,7 @@ def test_many_rows_are_cut_and_it_says_so(filled: str) -> None:
 
 @pytest.mark.parametrize("command", ["sql 'FROM range(300000)' --format csv", "tables", "describe votes"])
 def test_a_reader_that_stops_reading_is_no_error(filled: str, command: str) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     pipe = f"set -o pipefail; {sys.executable} -m flows.cli {command} --store '{filled}' | true"
     answer = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False, env=environment)
     assert (answer.stderr, answer.returncode) == ("", 0)
@@ -250,7 +256,7 @@ def test_statements_from_standard_input(filled: str) -> None:
 def test_the_prompt_on_a_terminal(filled: str) -> None:
     run_here, there = pty.openpty()
     command = [sys.executable, "-m", "flows.cli", "sql", "--store", filled]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "TERM": "dumb"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "dumb"}
     process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there, env=environment, close_fds=True)
     os.close(there)
     os.write(run_here, b"SELECT count(*) AS voters\nFROM votes;\nDROP VIEW votes;\n.quit\n")
@@ -277,13 +283,16 @@ def test_gc_from_the_command_line(filled: str) -> None:
 
 def test_s3_works_from_the_command_line(s3_uri: str) -> None:
     commit_votes(Store(s3_uri), "0", "v1")
-    assert vina("sql", "SELECT video_id FROM votes", "--format", "csv", "--store", s3_uri).stdout == "video_id\nv1\n"
-    missing = vina("tables", "--store", "s3://no-such-bucket/x")
+    answer = vina_process("sql", "SELECT video_id FROM votes", "--format", "csv", "--store", s3_uri)
+    assert answer.stdout == "video_id\nv1\n"
+    missing = vina_process("tables", "--store", "s3://no-such-bucket/x")
     assert missing.returncode == 1 and "the bucket does not exist" in missing.stderr
 
 
+@pytest.mark.slow
 def test_a_run_from_the_command_line(tmp_path: Path) -> None:
-    answer = vina("run", "--store", str(tmp_path / "store"), "--run-id", "mine", PREFECT_HOME=str(tmp_path / "prefect"))
+    options = ("--store", str(tmp_path / "store"), "--run-id", "mine")
+    answer = vina_process("run", *options, PREFECT_HOME=str(tmp_path / "prefect"))
     assert answer.returncode == 0, answer.stderr
     assert "run mine completed" in answer.stdout
     (row,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()

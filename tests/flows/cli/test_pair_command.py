@@ -7,7 +7,7 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
-from tests.flows.cli.test_cli import vina
+from tests.flows.cli.command import vina_process
 from tests.tasks.pairing.corpora import FakeEncoder, add_articles, add_narrations, add_videos, make_pairs, versions_of
 
 
@@ -23,7 +23,7 @@ def spoken(tmp_path: Path) -> str:
 
 
 def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.CaptureFixture[str]) -> None:
-    answer = vina("pair", "aXp6zgcka8A", "--store", spoken)
+    answer = vina_process("pair", "aXp6zgcka8A", "--store", spoken)
     assert answer.returncode == 0, answer.stderr
     assert "all-MiniLM-L6-v2@" in answer.stdout and "put the eggs in boiling water" in answer.stdout
     assert "The packaged all-MiniLM-L6-v2 is used" in answer.stderr

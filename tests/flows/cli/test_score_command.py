@@ -14,7 +14,7 @@ import pytest
 
 from flows.cli.main import main
 from tasks.evaluation.benchmarks.registry import find_protocol
-from tests.flows.cli.test_cli import vina
+from tests.flows.cli.command import vina, vina_process
 from tests.tasks.evaluation.small_benchmarks import (
     HEADERS,
     HTSTEP_STEPS,
@@ -87,10 +87,10 @@ def test_parquet_gives_the_same(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_the_command_as_a_process(tmp_path: Path) -> None:
-    answer = vina(*written(tmp_path, "htstep-r1"))
+    answer = vina_process(*written(tmp_path, "htstep-r1"))
     assert answer.returncode == 0 and "R@1   50.00 %" in answer.stdout and not answer.stderr
     assert not (tmp_path / "vina-store").exists() and not Path("vina-store").exists()
-    wrong = vina(*written(tmp_path, "htstep-r1", [("-dash", 10, "x")]))
+    wrong = vina_process(*written(tmp_path, "htstep-r1", [("-dash", 10, "x")]))
     assert wrong.returncode == 1 and "row 1: t is 'x', not a number" in wrong.stderr
     assert "Traceback" not in wrong.stderr and not wrong.stdout
 
@@ -256,6 +256,7 @@ def test_seeds_and_draws(tmp_path: Path, capsys: Capture) -> None:
     assert [recall("--split", "all", "--seed", str(seed)) for seed in range(3)] == pytest.approx([2300 / 45] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "num_rows"), [("parquet", 2_000_000), ("csv", 1_000_000)])
 def test_millions_of_rows(tmp_path: Path, capsys: Capture, form: str, num_rows: int) -> None:
     """200 activities of 10 videos. Each video has one right detection among wrong ones.

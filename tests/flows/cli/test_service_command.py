@@ -20,6 +20,7 @@ from tasks.report.stage import REPORT
 from tests.conftest import free_port
 
 
+@pytest.mark.slow
 def test_up_serves_and_deploys_and_ends_with_all_its_processes(tmp_path: Path) -> None:
     port = free_port()
     environment = os.environ | {"PREFECT_HOME": str(tmp_path / "prefect"), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}

@@ -10,7 +10,7 @@ from flows.cli.main import main
 from storage import Store
 from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.evaluation.statistics import read_statistics
-from tests.flows.cli.test_cli import vina
+from tests.flows.cli.command import vina
 from tests.tasks.evaluation.test_statistics import import_by_hand
 
 

@@ -17,6 +17,8 @@ from tasks.pipeline.job import Job
 from tasks.training.settings import TrainingSettings
 from tests.tasks.conftest import TINY, MakeJob
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"tan_epochs": 1, "epochs": 2, "burn_in_epochs": 1}
 NAMES = ("width", "layers", "heads", "word_width", "hidden_width", "text_width", "batch_size", "device", "keep_share")
 

@@ -25,6 +25,8 @@ from tasks.training.settings import TrainingSettings
 from tasks.training.stage import burn_in
 from tests.tasks.evaluation.conftest import Measured
 
+pytestmark = pytest.mark.slow
+
 FUSED = ("htstep-r1", "R@1", ResultRow("vina", "fused"))
 
 

@@ -41,6 +41,8 @@ from tests.tasks.evaluation.conftest import Measured
 from vina_model.tan import PublishedTan
 from vina_model.tokenizer import VOCABULARY_SIZE
 
+pytestmark = pytest.mark.slow
+
 RULES = {"random", "centre", "uniform", "truth"}
 WITH = "vina with narrations"
 PATHWAYS = {WITH, f"{WITH}, direct", f"{WITH}, indirect", f"{WITH}, indirect by ASR times"}

@@ -425,6 +425,7 @@ def content(store: Store, table: str) -> list[dict[str, Any]]:
     return sorted(({k: v for k, v in row.items() if not k.startswith("_")} for row in rows), key=repr)
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_finished_by_the_next_one(
     store: Store, tmp_path: Path, video_files: Path, fake_network: None
 ) -> None:

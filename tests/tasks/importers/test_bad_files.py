@@ -173,6 +173,7 @@ def test_wrong_columns(corpus: Path, bring: Import, tmp_path: Path, source: str,
     assert "has no column" in row["detail"] and "these, are, other" in row["detail"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "name"), FILES)
 def test_a_line_of_100_megabytes(corpus: Path, bring: Import, tmp_path: Path, source: str, name: str) -> None:
     path = the_file(corpus, source, name)

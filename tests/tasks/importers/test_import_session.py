@@ -144,6 +144,7 @@ def sorted_rows(store: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["htstep", "features"])
 def test_a_killed_import_is_finished_by_the_next_one(corpus: Path, tmp_path: Path, source: str) -> None:
     import_source(Store(tmp_path / "whole"), "run-1", source, corpus / source, Options(backbone="x"))

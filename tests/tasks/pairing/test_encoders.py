@@ -59,6 +59,7 @@ def test_without_the_hub_the_packaged_model_is_taken_loudly(
     assert "all-MiniLM-L6-v2 is used" in warnings[1] and not any("\n" in line for line in warnings)
 
 
+@pytest.mark.slow
 @needs_package
 def test_offline_mode_takes_the_packaged_model_too(tmp_path: Path) -> None:
     code = "from tasks.pairing import encoders; assert encoders.find_encoder(None) == encoders.packaged_encoder()"

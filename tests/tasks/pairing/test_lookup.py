@@ -7,6 +7,8 @@ from tasks.pairing.lookup import Lookup, look_up
 from tasks.pairing.settings import PairingSettings
 from tests.tasks.pairing.corpora import FakeEncoder, add_narrations, make_pairs, rows_of, versions_of
 
+pytestmark = pytest.mark.slow
+
 NOW = PairingSettings(device="cpu")
 
 

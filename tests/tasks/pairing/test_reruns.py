@@ -28,6 +28,8 @@ from tests.tasks.pairing.corpora import (
     versions_of,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_rerun_changes_nothing(corpus: Store, encoder: FakeEncoder) -> None:
     make_pairs(corpus)

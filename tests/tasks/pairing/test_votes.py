@@ -30,6 +30,8 @@ from tests.tasks.pairing.corpora import (
 )
 from vina_model.voting import hub_handicaps
 
+pytestmark = pytest.mark.slow
+
 
 def check_votes(store: Store, titles: Mapping[str, str], narrations: Mapping[str, Sequence[str]]) -> None:
     found = defaultdict(list)

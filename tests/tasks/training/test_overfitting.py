@@ -3,6 +3,7 @@
 from math import ceil, floor
 
 import pyarrow as pa
+import pytest
 
 from storage.catalogue import Catalogue
 from tasks.training.corpus import Corpus, Span
@@ -11,6 +12,8 @@ from tasks.training.processes import alone
 from tasks.training.teachers import ask, read_pairs
 from tests.samples import label_rows
 from tests.tasks.conftest import MakeJob
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:

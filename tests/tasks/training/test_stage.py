@@ -25,6 +25,8 @@ from tests.tasks.conftest import MakeJob
 from vina_model.alignment import Alignment
 from vina_model.objective import Losses, vina_objective
 
+pytestmark = pytest.mark.slow
+
 ALONE = Processes(0, 1, "cpu")
 
 

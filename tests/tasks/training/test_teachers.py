@@ -30,6 +30,8 @@ from vina_model.batch import Batch
 from vina_model.pseudo_labels import CONFIDENCES
 from vina_model.tan import PublishedTan
 
+pytestmark = pytest.mark.slow
+
 
 def labels(store: Store, model_id: str, round_: int) -> list[dict[str, object]]:
     rows = store.table("pseudo_labels").snapshot().where(model_id=model_id, round=round_).read().to_pylist()
