@@ -61,3 +61,40 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
         str(path) for room in ROOMS for path in modules(room) if path.stem in ("utils", "helpers", "common", "misc")
     ]
     assert empty == []
+
+
+def imported_modules(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def test_packages_of_tasks_import_each_other_without_cycles() -> None:
+    packages = sorted(path.parent.name for path in (ROOT / "tasks").glob("*/__init__.py"))
+    arrows: dict[str, set[str]] = {
+        package: {
+            other
+            for path in (ROOT / "tasks" / package).rglob("*.py")
+            for other in packages
+            if other != package and any(name.startswith(f"tasks.{other}") for name in imported_modules(path))
+        }
+        for package in packages
+    }
+    while arrows:
+        leaves = {package for package, others in arrows.items() if not others & arrows.keys()}
+        assert leaves, f"a cycle among {sorted(arrows)}: {arrows}"
+        arrows = {package: others for package, others in arrows.items() if package not in leaves}
+
+
+def test_no_class_name_occurs_twice() -> None:
+    classes: dict[str, list[str]] = {}
+    for room in ROOMS:
+        for path in modules(room):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef):
+                    classes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in classes.items() if len(paths) > 1} == {}

@@ -1,7 +1,8 @@
-"""Tables of ablations, made: what is missing is trained, what is trained is measured, and every cell is kept.
+"""Make the ablation tables: train and measure what is missing, and store every cell.
 
-Every training is one that `vina run` would make of the same settings: what is there is used, what broke off goes on,
-and two processes with other seeds may work on one store.
+A part trains and measures the models of one set of settings, so that parts run side by side on the pool. Every model is
+the one that `vina run` would train with the same settings: it is used if it is there, and continued if it was
+interrupted.
 """
 
 import logging
@@ -20,7 +21,10 @@ from tasks.evaluation.methods import Method, trained
 from tasks.evaluation.queries import read_queries
 from tasks.evaluation.stage import Evaluation, trained_methods, untrained_methods
 from tasks.evaluation.truth import splits_of
+from tasks.pairing.encoders import foresee_encoder
+from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.job import Job
+from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.training.corpus import Corpus
 from tasks.training.curriculum import Curriculum
 from tasks.training.model_ids import model_ids
@@ -51,116 +55,173 @@ class Result:
     paper: float | None = None
 
 
+def train_and_measure(job: Job, part: Part) -> None:
+    """Train the models of some settings as far as they are missing, and measure them."""
+    settings, methods = TrainingSettings(**part["settings"]), part["methods"]
+    job = job.changed(settings)
+    curriculum = Curriculum(job, alone(settings.device))
+    if not {TAN_LC, TAN_PE_LC}.isdisjoint(methods):
+        curriculum.train_tan()
+    if not set(STUDENTS).isdisjoint(methods):
+        burn_in(job)
+        rounds(job)
+    if part["is_measured"]:
+        evaluation = Evaluation(Store(job.store), job.run_id)
+        for method in _methods(curriculum, job, methods, part["on_all_benchmarks"]):
+            evaluation.measure(method, None if part["on_all_benchmarks"] else (HTSTEP, HTM_ALIGN))
+
+
+def _methods(curriculum: Curriculum, job: Job, names: Collection[str], with_baselines: bool) -> Iterator[Method]:
+    yield from trained_methods(job, curriculum.corpus)
+    if with_baselines or SENTENCES in names:
+        yield from untrained_methods(job)
+    if BURNT_IN in names:
+        teacher = curriculum.teacher(1)
+        yield trained(teacher.name, BURNT_IN, teacher, curriculum.corpus, curriculum.settings)
+
+
+ABLATION = PartKind("ablation", train_and_measure)
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """Rows of a table that have equal settings, with their numbers in the table."""
+
+    settings: TrainingSettings
+    rows: list[tuple[int, Row]]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods whose numbers the rows show."""
+        return sorted({cell.method for _, row in self.rows for cell in row.cells.values()})
+
+
 class Ablation:
-    """The tables of one store and one set of settings, whatever they change."""
+    """The tables of one store and one set of settings that they change."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.store = job, Store(job.store)
         self.settings = job.settings_of(TrainingSettings)
-        self.evaluation = Evaluation(self.store, job.run_id)
         splits = splits_of(self.store, HTSTEP)
         self.split = next((split for split in splits if split.startswith("val")), splits[0] if splits else "")
-        """Where steps are measured: as in the paper, on validation videos, if there are any."""
+        """The split of HT-Step: validation, as in the paper, if there is one."""
 
-    def check(self, table: str) -> None:
-        """A ValueError if nothing could be measured after all the training."""
-        corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
-        wanted = self.evaluation.benchmarks if table == "main" else [HTSTEP]
-        if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in wanted):
-            what = "any benchmark" if table == "main" else HTSTEP.title
-            raise ValueError(
-                f"no held-out video of {what} has {corpus.backbone} features: import both, or a demo world, first"
-            )
-
-    def make(self, table: str, seeds: Sequence[int]) -> list[Result]:
-        """Train, measure, keep; returns all cells. Rows of equal settings are worked on together."""
+    def make(self, table: str, seeds: Sequence[int], run_parts: RunParts = run_here) -> list[Result]:
+        """Train and measure what is missing, store all cells, and return them."""
         self.check(table)
+        variants = [variant for seed in seeds for variant in self._variants(table, seed)]
+        run_parts(self.job, ABLATION, self._tan_parts(variants))
+        run_parts(self.job, ABLATION, [_part(variant, table) for variant in variants])
         results = []
         for seed in seeds:
-            groups: dict[TrainingSettings, list[tuple[int, Row]]] = {}
-            for number, row in enumerate(rows_of(table, self.settings)):
-                settings = self.settings.changed(seed=seed, **row.changes)
-                groups.setdefault(settings, []).append((number, row))
-            cells = [cell for settings, rows in groups.items() for cell in self._cells(settings, rows, table == "main")]
-            cells.sort(key=lambda cell: cell.row)
-            self._keep(table, seed, cells)
+            cells = self.cells(table, seed)
+            self._store(table, seed, cells)
             results += cells
         return results
 
-    def _cells(self, settings: TrainingSettings, rows: Sequence[tuple[int, Row]], everywhere: bool) -> Iterator[Result]:
-        """The cells of some rows that are one training."""
-        job = self.job.changed(settings)
-        work = Curriculum(job, alone(settings.device))
-        asked = {cell.method for _, row in rows for cell in row.cells.values()}
-        if not asked.isdisjoint((TAN_LC, TAN_PE_LC)):
-            work.train_tan()
-        if not asked.isdisjoint(STUDENTS):
-            burn_in(job)
-            rounds(job)
-        found = self._metrics(self._measure(work, asked, everywhere))
-        for number, row in rows:
+    def check(self, table: str) -> None:
+        """Raise a ValueError if nothing could be measured after all the training."""
+        corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
+        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if table == "main" else [HTSTEP]
+        if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in benchmarks):
+            name = "any benchmark" if table == "main" else HTSTEP.title
+            raise ValueError(
+                f"no held-out video of {name} has {corpus.backbone} features: import both, or a demo world, first"
+            )
+
+    def cells(self, table: str, seed: int) -> list[Result]:
+        """Return the cells of one seed, as far as they are measured."""
+        cells = [cell for variant in self._variants(table, seed) for cell in self._cells(variant)]
+        return sorted(cells, key=lambda cell: cell.row)
+
+    def _variants(self, table: str, seed: int) -> list[_Variant]:
+        variants: dict[TrainingSettings, _Variant] = {}
+        for number, row in enumerate(rows_of(table, self.settings)):
+            settings = self.settings.changed(seed=seed, **row.changes)
+            variants.setdefault(settings, _Variant(settings, [])).rows.append((number, row))
+        return list(variants.values())
+
+    def _tan_parts(self, variants: Sequence[_Variant]) -> list[Part]:
+        """Return one part for each distinct TAN*: the students of several variants begin with its labels."""
+        settings_by_tan: dict[str, TrainingSettings] = {}
+        for variant in variants:
+            if variant.settings.tan == "train":
+                settings_by_tan.setdefault(self._curriculum(variant.settings).tan_id, variant.settings)
+        return [
+            {"settings": settings.model_dump(), "methods": [TAN_LC], "is_measured": False, "on_all_benchmarks": False}
+            for settings in settings_by_tan.values()
+        ]
+
+    def _curriculum(self, settings: TrainingSettings) -> Curriculum:
+        return Curriculum(self.job.changed(settings), alone("cpu"))
+
+    def _cells(self, variant: _Variant) -> Iterator[Result]:
+        curriculum, seed = self._curriculum(variant.settings), variant.settings.seed
+        metrics = self._metrics(curriculum, variant)
+        for number, row in variant.rows:
             for column, cell in row.cells.items():
-                if (place := (cell.protocol, cell.method, cell.pathway.value, cell.metric)) in found:
-                    model_id, value = found[place]
-                    LOG.info("%s, seed %d: %s %.1f %%", row.name, settings.seed, column, value)
-                    yield Result(number, row.name, column, model_id, settings.seed, value, row.paper.get(column))
+                key = cell.protocol, cell.method, cell.pathway.value, cell.metric
+                if key in metrics:
+                    model_id, value = metrics[key]
+                    LOG.info("%s, seed %d: %s %.1f %%", row.name, seed, column, value)
+                    yield Result(number, row.name, column, model_id, seed, value, row.paper.get(column))
             if row.labels:
-                yield from self._labels(number, row, work)
+                yield from self._labels(number, row, curriculum)
 
-    def _measure(self, work: Curriculum, asked: Collection[str], everywhere: bool) -> list[Method]:
-        """What is asked for, on the benchmarks of the ablations, or on all; returns what was measured."""
-        job = self.job.changed(work.settings)
-        able = list(trained_methods(job, work.corpus))
-        if everywhere or SENTENCES in asked:
-            able += untrained_methods(job)
-        if BURNT_IN in asked:
-            begun = work.teacher(1)
-            able.append(trained(begun.name, BURNT_IN, begun, work.corpus, work.settings))
-        for method in able:
-            self.evaluation.measure(method, None if everywhere else (HTSTEP, HTM_ALIGN))
-        return able
-
-    def _metrics(self, measured: Sequence[Method]) -> dict[tuple[str, str, str, str], tuple[str, float]]:
-        """The model and the value by protocol, method, pathway and metric."""
-        names = ", ".join(quoted(method.model_id) for method in measured)
+    def _metrics(self, curriculum: Curriculum, variant: _Variant) -> dict[tuple[str, str, str, str], tuple[str, float]]:
+        """Return the model and the value by protocol, method, pathway and metric."""
+        names = [curriculum.tan_id, curriculum.student_id]
+        if BURNT_IN in variant.methods:
+            names.append(curriculum.labels_of(1).teacher_name)
+        if SENTENCES in variant.methods:
+            names.append(foresee_encoder(self.job.settings_of(PairingSettings).encoder))
         with Catalogue(self.store) as catalogue:
             rows = catalogue.query(f"""SELECT model_id, protocol, method, pathway, metric, value FROM metrics
-                WHERE model_id IN ({names})
+                WHERE model_id IN ({", ".join(map(quoted, names))})
                 AND split = CASE benchmark WHEN {quoted(HTSTEP.name)} THEN {quoted(self.split)} ELSE 'test' END""")
         return {
             (row["protocol"], row["method"], row["pathway"], row["metric"]): (row["model_id"], row["value"])
             for row in rows.to_pylist()
         }
 
-    def _labels(self, number: int, row: Row, work: Curriculum) -> Iterator[Result]:
-        own, seed = f"model_id = {quoted(work.student_id)}", work.settings.seed
+    def _labels(self, number: int, row: Row, curriculum: Curriculum) -> Iterator[Result]:
+        of_student, seed = f"model_id = {quoted(curriculum.student_id)}", curriculum.settings.seed
         with Catalogue(self.store) as catalogue:
             dropped = catalogue.query(f"""SELECT 100.0 * avg((NOT kept)::INT) AS discarded FROM pseudo_labels
-                WHERE {own} AND round > 0 GROUP BY round ORDER BY discarded DESC""").to_pylist()
-            judged = catalogue.query(f"FROM label_precision WHERE {own} ORDER BY round").to_pylist()
+                WHERE {of_student} AND round > 0 GROUP BY round ORDER BY discarded DESC""").to_pylist()
+            judged = catalogue.query(f"FROM label_precision WHERE {of_student} ORDER BY round").to_pylist()
         if row.labels == "discarded":
             worst = dropped[0]["discarded"]
-            yield Result(number, row.name, DISCARDED, work.student_id, seed, worst, row.paper.get(DISCARDED))
+            yield Result(number, row.name, DISCARDED, curriculum.student_id, seed, worst, row.paper.get(DISCARDED))
             return
-        for place, found in enumerate(judged, number + 1):
+        for position, labels in enumerate(judged, number + 1):
             for name, measure in LABELS.items():
-                if found[name] is not None:  # of no labels, none are right or wrong
-                    variant = f"labels of round {found['round']}"
-                    yield Result(place, variant, measure, work.student_id, seed, found[name])
+                if labels[name] is not None:  # of no labels, none are right or wrong
+                    variant = f"labels of round {labels['round']}"
+                    yield Result(position, variant, measure, curriculum.student_id, seed, labels[name])
 
-    def _keep(self, table: str, seed: int, results: Sequence[Result]) -> None:
+    def _store(self, table: str, seed: int, results: Sequence[Result]) -> None:
         if not results:
             return
-        place = self.store.table("ablations")
+        stored = self.store.table("ablations")
         name = self._name()
         rows = [vars(result) | {"settings": name} for result in results]
-        found = pa.Table.from_pylist(rows, schema=place.schema.files)
+        cells = pa.Table.from_pylist(rows, schema=stored.schema.files)
         fingerprint = fingerprint_of({"rows": rows}, {}, CODE_VERSION)
-        place.commit(found, {"ablation": table}, f"{name}-{seed}", fingerprint=fingerprint, run_id=self.job.run_id)
+        stored.commit(cells, {"ablation": table}, f"{name}-{seed}", fingerprint=fingerprint, run_id=self.job.run_id)
 
     def _name(self) -> str:
-        """Of the settings that the tables change, what is learnt from, and what it is held against."""
+        """Return a hash of the settings that the tables change, the training data and the annotations."""
         settings = self.settings.changed(seed=0)
         student = model_ids(settings, Corpus(self.store, settings.backbone, settings.selection)).student
         annotations = self.store.table("annotations").snapshot().content_version
         return fingerprint_of({"model_id": student}, {"annotations": annotations}, CODE_VERSION)[:8]
+
+
+def _part(variant: _Variant, table: str) -> Part:
+    return {
+        "settings": variant.settings.model_dump(),
+        "methods": variant.methods,
+        "is_measured": True,
+        "on_all_benchmarks": table == "main",
+    }

@@ -106,7 +106,7 @@ def import_source(
 
 
 def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[str, int]:
-    """Take out what a source has brought, so that it can be imported anew; returns the rows taken out, by table.
+    """Retire what a source has imported, so that it can be imported again; return the rows retired, by table.
 
     Older versions of the tables keep them until `vina gc`.
     """

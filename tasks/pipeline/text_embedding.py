@@ -61,7 +61,7 @@ def embed_texts(
     new = _new(encoder, texts_sql, between)
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         total = catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py()
-        progress = _Progress(total)
+        progress = _EmbeddingProgress(total)
         ordered = catalogue.stream(f"{new} ORDER BY text_sha256", texts_per_shard) if total else ()
         width = store.table("sentence_embeddings").snapshot().where(encoder=encoder).vector_width()
         for texts in _cut(ordered, texts_per_shard):
@@ -72,8 +72,8 @@ def embed_texts(
     return int(total)
 
 
-def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_Progress") -> npt.NDArray[np.float16]:
-    """The texts' vectors. Texts of like length go together: little is padding."""
+def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_EmbeddingProgress") -> npt.NDArray[np.float16]:
+    """The texts' vectors. Texts of similar length go together, so that little is padding."""
     order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
     parts = []
     for begin in range(0, len(order), TEXTS_AT_ONCE):
@@ -109,7 +109,7 @@ def _write_shard(store: Store, run_id: str, encoder: str, texts: pa.Table, vecto
     store.table("sentence_embeddings").commit(rows, {"encoder": encoder}, name, fingerprint=fingerprint, run_id=run_id)
 
 
-class _Progress:
+class _EmbeddingProgress:
     def __init__(self, total: int, every_s: float = 5.0) -> None:
         self._total, self._every_s, self._done = total, every_s, 0
         self._begin = self._said = time.monotonic()

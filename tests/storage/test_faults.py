@@ -55,18 +55,18 @@ def test_a_missing_or_truncated_file_is_named(store: Store, keep_bytes: int | No
 
 def test_another_schema_version_is_refused_and_left_alone(store: Store) -> None:
     commit_votes(store, "0", "v1")
-    newer = Table(store.location, dataclasses.replace(TABLES["votes"], version=2))
+    newer = Table(store.location, dataclasses.replace(TABLES["votes"], version=3))
     for attempt in (newer.snapshot, lambda: newer.commit(votes("v"), ENCODER, "1", fingerprint="a", run_id="r")):
-        with pytest.raises(SchemaError, match=r"table votes at .* has schema version 1; .* version 2: use the code"):
+        with pytest.raises(SchemaError, match=r"table votes at .* has schema version 2; .* version 3: use the code"):
             attempt()
     assert video_ids(store) == ["v1"]
 
 
 def test_one_table_of_another_version_leaves_sql_on_the_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     commit_votes(store, "0", "v1")
-    monkeypatch.setitem(TABLES, "votes", dataclasses.replace(TABLES["votes"], version=2))
+    monkeypatch.setitem(TABLES, "votes", dataclasses.replace(TABLES["votes"], version=3))
     with Catalogue(Store(store.uri)) as catalogue:
-        with pytest.raises(SchemaError, match=r"table votes .* schema version 1"):
+        with pytest.raises(SchemaError, match=r"table votes .* schema version 2"):
             catalogue.query("SELECT * FROM votes")
         assert catalogue.query("SELECT count(*) AS n FROM runs").to_pylist() == [{"n": 0}]
 

@@ -20,6 +20,6 @@ def test_a_table_that_cannot_be_read_is_shown_as_a_problem(store: Store, monkeyp
     rows = {row["table"]: row for row in summarise(store)}
     assert (rows["votes"]["rows"], rows["votes"]["version"], rows["votes"]["last_run"]) == (1, 1, "run-7")
     assert (rows["runs"]["rows"], rows["runs"]["version"], rows["runs"]["last_run"]) == (0, None, None)
-    monkeypatch.setitem(TABLES, "votes", dataclasses.replace(TABLES["votes"], version=2))
+    monkeypatch.setitem(TABLES, "votes", dataclasses.replace(TABLES["votes"], version=3))
     problems = {row["table"]: row["problem"] for row in summarise(Store(store.uri)) if row["problem"]}
-    assert list(problems) == ["votes"] and "schema version 1" in problems["votes"]
+    assert list(problems) == ["votes"] and "schema version 2" in problems["votes"]

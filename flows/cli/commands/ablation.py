@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table as Grid
 
 from flows.cli.commands.results import print_results
-from flows.cli.commands.settings_options import add_settings_options, changes_in
+from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
 from flows.cli.commands.shared import Add, existing_store, mean_and_spread, print_parts
-from tasks.pipeline.job import Job
-from tasks.pipeline.run_record import name_run, record_run
+from tasks.ablations import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from tasks.ablations.runner import Result
-
-TABLES = {
-    "components": "narrations and steps, fixed and iterative labels, with and without narrations",
-    "pathways": "the way from steps to seconds at inference",
-    "labels": "the matrix that labels are read from, and their threshold",
-    "selection": "how videos are paired with articles",
-    "architecture": "positions and projections of steps",
-    "curriculum": "what each stage of the training adds",
-    "main": "both TAN* and VINA on all benchmarks (`vina results` shows them)",
-}
 
 
 def add_commands(add: Add) -> None:
@@ -36,10 +25,11 @@ def add_commands(add: Add) -> None:
         "train the method without some of its parts, with several seeds, and show what each part is worth",
         "vina ablate components --seeds 0,1,2 --preset demo",
     )
-    listed = "; ".join(f"{name}: {about}" for name, about in TABLES.items())
-    ablate.add_argument("table", choices=[*TABLES, "all"], metavar="TABLE", help=f"{listed}; all")
+    listed = "; ".join(f"{name}: {about}" for name, about in DESCRIPTIONS.items())
+    ablate.add_argument("table", choices=[*DESCRIPTIONS, "all"], metavar="TABLE", help=f"{listed}; all")
     ablate.add_argument("--seeds", type=_seeds, default=[0, 1, 2], metavar="N,N", help="(default: 0,1,2)")
     ablate.add_argument("--json", action="store_true", help="all cells, for scripts")
+    add_execution_options(ablate)
     add_settings_options(ablate, "demo")
 
 
@@ -50,30 +40,36 @@ def _seeds(text: str) -> list[int]:
 
 
 def _ablate(options: argparse.Namespace) -> int:
-    from flows.stages import settings_groups  # loads torch
+    from flows.ablations import ablations  # loads Prefect and torch
+    from flows.parameters import Execution, Overrides
     from tasks.ablations.runner import Ablation
-    from tasks.pipeline.settings import choose
+    from tasks.pipeline.run_record import job_of_run
 
+    store = existing_store(options.store)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO)
-    if not any(change.startswith("selection=") for change in options.changes):
-        options.changes.append("selection=metadata")  # as in the paper's tables
-    store = existing_store(options.store)
-    job = Job.of(store.uri, name_run(), *choose(settings_groups(), options.preset, changes_in(options)))
-    tables = list(TABLES) if options.table == "all" else [options.table]
-    with record_run(store, job.run_id, [f"ablate {options.table}"], job.model_dump() | {"seeds": options.seeds}):
-        ablation = Ablation(job)
-        results = {table: ablation.make(table, options.seeds) for table in tables}
+    run_id = ablations(
+        table=options.table,
+        seeds=options.seeds,
+        preset=options.preset,
+        store=store.uri,
+        overrides=Overrides.model_validate(changes_in(options)),
+        dispatch=options.dispatch,
+        execution=Execution(runner=options.runner, workers=options.workers),
+    )
+    ablation = Ablation(job_of_run(store, run_id))
+    tables = list(DESCRIPTIONS) if options.table == "all" else [options.table]
+    results = {table: [cell for seed in options.seeds for cell in ablation.cells(table, seed)] for table in tables}
     if options.json:
-        print(json.dumps({table: [vars(found) for found in cells] for table, cells in results.items()}, indent=1))
+        print(json.dumps({table: [vars(cell) for cell in cells] for table, cells in results.items()}, indent=1))
         return 0
+    seeds = ", ".join(map(str, options.seeds))
     for table, cells in results.items():
         if table == "main":
-            print_results(store, job.run_id)
+            print_results(store, run_id)
             continue
-        seeds = ", ".join(map(str, options.seeds))
-        said = f"{table}: {TABLES[table]}; %, mean and standard deviation of the seeds {seeds}"
-        print_parts(f"{said}; HT-Step: {ablation.split}", *_grids(cells))
+        title = f"{table}: {DESCRIPTIONS[table]}; %, mean and standard deviation of the seeds {seeds}"
+        print_parts(f"{title}; HT-Step: {ablation.split}", *_grids(cells))
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flows.cli.commands.results import print_summary
-from flows.cli.commands.settings_options import add_settings_options, changes_in
+from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
 from flows.cli.commands.shared import Add, whole_number
 from storage import Store
 from tasks.pipeline.parts import run_here
@@ -18,16 +18,12 @@ if TYPE_CHECKING:
     from tasks.pipeline.job import Job
     from tasks.pipeline.stage import Stage
 
-RUNNERS = ["threads", "processes", "dask", "ray"]
-
 
 def add_commands(add: Add) -> None:
     """Declare them."""
     run = add("run", _run, "run the pipeline in this process", "vina run --preset demo --store demo-store")
     _add_options(run)
-    run.add_argument("--dispatch", choices=["here", "pool"], default="here", help="who works (default: here)")
-    run.add_argument("--runner", choices=RUNNERS, default="threads", help="of --workers (default: threads)")
-    run.add_argument("--workers", type=whole_number, default=1, metavar="N", help="parts at once (default: 1)")
+    add_execution_options(run)
     run.add_argument("--devices", type=whole_number, default=1, metavar="N", help="GPUs to train on (default: 1)")
     _add_options(add("plan", _plan, "say what `vina run` would do, and why", "vina plan --preset demo --set epochs=20"))
 
@@ -35,7 +31,7 @@ def add_commands(add: Add) -> None:
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order")
     command.add_argument("--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: the time)")
-    command.add_argument("--force", action="store_true", help="make the stages' results anew, changed or not")
+    command.add_argument("--force", action="store_true", help="run the stages again, changed or not")
     command.add_argument("--corpus", metavar="FOLDER", help="import: a folder for each source, or demo:default")
     add_settings_options(command, "paper")
 

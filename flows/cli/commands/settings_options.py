@@ -1,8 +1,11 @@
-"""The options `--preset` and `--set`, which several commands take."""
+"""Options that several commands take: settings, and where parts run."""
 
 import argparse
 
+from flows.cli.commands.shared import whole_number
 from tasks.pipeline.settings import PRESETS
+
+RUNNERS = ["threads", "processes", "dask", "ray"]
 
 
 def add_settings_options(parser: argparse.ArgumentParser, preset: str) -> None:
@@ -16,6 +19,15 @@ def add_settings_options(parser: argparse.ArgumentParser, preset: str) -> None:
         dest="changes",
         help="change a setting of the preset, e.g. gamma=0.55 or features.batch_size=8 (tasks/*/settings.py)",
     )
+
+
+def add_execution_options(parser: argparse.ArgumentParser) -> None:
+    """Declare where parts run, and how many at once."""
+    parser.add_argument("--dispatch", choices=["here", "pool"], default="here", help="where parts run (default: here)")
+    parser.add_argument(
+        "--runner", choices=RUNNERS, default="threads", help="task runner of --workers (default: threads)"
+    )
+    parser.add_argument("--workers", type=whole_number, default=1, metavar="N", help="parts at once (default: 1)")
 
 
 def changes_in(options: argparse.Namespace) -> dict[str, dict[str, str]]:

@@ -231,7 +231,7 @@ def test_weights_that_a_run_has_used_are_found_by_their_hash(tmp_path: Path) -> 
     for number, content in enumerate((b"these", b"others")):
         path = tmp_path / f"{number}.pth"
         path.write_bytes(content)
-        with record_run(store, f"run-{number}", ["features"], {"features": {"weights": str(path)}}):
+        with record_run(store, f"run-{number}", ["features"], {"settings": {"features": {"weights": str(path)}}}):
             pass
     sha256 = hashlib.sha256(b"these").hexdigest()
     model = replace(make(), made_with={"weights_sha256": sha256, "frame_px": 112})

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect import flow
 
 from flows.cli.main import main
+from flows.parameters import Execution
+from flows.parts import parts_runner
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.ablations.runner import Ablation
@@ -121,12 +124,15 @@ def test_the_curriculum_has_burn_in_and_the_labels_of_every_round(ablated: Ablat
     }  # fmt: skip
 
 
-def test_the_command_prints_ours_beside_the_papers(job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_ours_beside_the_papers(
+    prefect_server: None, job: MakeJob, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = job(**QUICK)
     quick = [f"{name}={value}" for name, value in QUICK.items()]
     own = [f"{name}={getattr(TINY, name)}" for name in NAMES]
     changes = [f"--set={change}" for change in (*quick, *own)]
-    assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", *changes]) == 0
+    side_by_side = ["--runner", "processes", "--workers", "2"]
+    assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", *side_by_side, *changes]) == 0
     said = capsys.readouterr().out
     assert "mean and standard deviation of the seeds 0, 1; HT-Step: val_seen" in said
     (line,) = [line for line in said.splitlines() if "S -> N learned, N -> V by ASR times" in line]
@@ -142,7 +148,18 @@ def test_the_command_prints_ours_beside_the_papers(job: MakeJob, capsys: pytest.
     assert means[-1]["mean"] == pytest.approx(sum(values) / 2, abs=0.01)
 
 
-def test_what_cannot_be_ablated_is_refused(job: MakeJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_trained_side_by_side_are_those_of_one_process(prefect_server: None, job: MakeJob) -> None:
+    one_by_one, side_by_side = job("one", **QUICK), job("two", **QUICK)
+    cells = Ablation(one_by_one).make("architecture", [0])
+    flow(name="test")(
+        lambda: Ablation(side_by_side).make("architecture", [0], parts_runner(Execution(runner="processes", workers=2)))
+    )()
+    assert Ablation(side_by_side).cells("architecture", 0) == cells and len(cells) == 12
+
+
+def test_what_cannot_be_ablated_is_refused(
+    prefect_server: None, job: MakeJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(ValueError, match="no round comes after the burn-in: set refresh_epochs"):
         Ablation(job(refresh_epochs=0)).make("components", [0])
     with pytest.raises(SystemExit):

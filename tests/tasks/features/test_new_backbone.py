@@ -88,7 +88,7 @@ def test_a_new_backbone_makes_features_and_is_a_zero_shot_method(
     assert vectors_TC.shape == (3, 3) and vectors_TC.argmax(1).tolist() == [0, 1, 2]
 
     (method,) = zero_shot(store)
-    assert (method.name, method.model_id[:12]) == ("mean-colour zero-shot", "mean-colour@")
+    assert (method.family, method.model_id[:12]) == ("mean-colour zero-shot", "mean-colour@")
     rows = store.table("sentence_embeddings").snapshot().where(encoder=method.model_id).read(["text", "vector"])
     by_text = dict(zip(rows["text"].to_pylist(), decode(rows["vector"], "float16").astype(np.float32), strict=True))
     assert [int((vectors_TC @ by_text[text]).argmax()) for text in STEPS] == [2, 0, 1]

@@ -414,7 +414,7 @@ def network(clips):
 
 BACKBONES["s3d-milnce"] = replace(backbone_of("s3d-milnce"), layer=Layer("mixed_5c", 3))
 stage.load_network = lambda recipe, settings: network
-stage.make_features(Job(sys.argv[1], "killed", None, FeatureSettings(size_px=32, batch_size=1, videos_per_shard=2)))
+stage.make_features(Job.of(sys.argv[1], "killed", FeatureSettings(size_px=32, batch_size=1, videos_per_shard=2)))
 """
 
 

@@ -1,0 +1,54 @@
+"""The flow `ablations`: the paper's ablation tables, each model a part that runs here or on the GPU pool."""
+
+from typing import Annotated, Literal
+
+from prefect import flow, runtime
+from pydantic import Field
+
+from flows.full_pipeline import make_job
+from flows.parameters import Execution, Overrides, changes_of
+from flows.parts import parts_runner
+from storage import Store
+from tasks.ablations import DESCRIPTIONS
+from tasks.ablations.runner import Ablation
+from tasks.pipeline.run_record import RUN_ID, name_run, record_run
+
+TableName = Literal["all", *DESCRIPTIONS]  # type: ignore[valid-type]
+
+
+def _name() -> str:
+    return name_run(runtime.flow_run.parameters.get("run_id"))
+
+
+@flow(name="ablations", flow_run_name=_name)
+def ablations(
+    table: TableName = "all",
+    seeds: list[int] = [0, 1, 2],  # noqa: B006
+    preset: Literal["paper", "demo"] = "demo",
+    store: str = "",
+    overrides: Overrides = Overrides(),  # type: ignore[valid-type]  # noqa: B008
+    run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
+    dispatch: Literal["here", "pool"] = "here",
+    execution: Execution = Execution(),  # noqa: B008
+) -> str:
+    """Train and measure the variants of an ablation table, store its cells in `ablations`, and return the run's id.
+
+    Args:
+        table: The table, or all of them.
+        seeds: Random seeds; every variant is trained once with each.
+        preset: The paper's configuration, or a small model, for minutes on two cores.
+        store: A folder (an absolute path, where workers run) or s3://bucket/prefix. Empty: VINA_STORE of the worker.
+        overrides: Settings that differ from the preset's. Unless they say otherwise, videos are paired by metadata.
+        run_id: The run's name in the table `runs`. Empty: a new name from the time.
+        dispatch: Where the models are trained: in the flow's own process, or on all workers of the GPU pool.
+        execution: How many parts at once, with which retries.
+    """
+    changes = changes_of(overrides)
+    changes["training"] = {"selection": "metadata", **changes.get("training", {})}
+    job = make_job(preset, store, None, changes, run_id or runtime.flow_run.name, force=False)
+    tables = list(DESCRIPTIONS) if table == "all" else [table]
+    configuration = job.model_dump() | {"seeds": seeds, "dispatch": dispatch}
+    with record_run(Store(job.store), job.run_id, [f"ablate {table}"], configuration):
+        for name in tables:
+            Ablation(job).make(name, seeds, parts_runner(execution, dispatch))
+    return job.run_id
