@@ -234,7 +234,7 @@ def _missing(
     if MILNCE not in methods:
         yield (
             f"{MILNCE}: there are no features in its joint space, or no texts: "
-            "`vina run --stages features --joint --weights s3d_howto100m.pth` makes both"
+            "`vina run --stages features --set joint=true --set weights=s3d_howto100m.pth` makes both"
         )
     if CLIP not in methods:
         yield (

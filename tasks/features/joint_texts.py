@@ -31,7 +31,7 @@ def embed_joint_texts(store: Store, run_id: str, recipe: Recipe, settings: Featu
             raise ValueError(f"there is no dictionary at {dictionary}")
         return (
             f"texts have no joint embeddings: there is no {tower.dictionary} beside the weights "
-            "(or name it: --dictionary)"
+            "(or name it: dictionary=FILE)"
         )
     embed = tower.load(weights, dictionary, settings.device or best_device())
     encoder = f"{backbone.joint_name}@{recipe.weights[:8]}"

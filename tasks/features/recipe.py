@@ -53,7 +53,7 @@ class Recipe:
         """Raise a ValueError if the store has vectors of this backbone that were made by another recipe."""
         if problem := self.difference(store):
             raise ValueError(
-                f"{problem}: use what they were made with (--weights, --frame-size), or take them out with "
+                f"{problem}: use what they were made with (settings weights, size_px), or take them out with "
                 f"`vina forget features --backbone {self.backbone.name}`"
             )
 

@@ -62,6 +62,6 @@ def candidates_of(store: Store, source: str | None) -> CandidateArticles:
         sources = ", ".join(sorted({row["source"] for row in offered.to_pylist()})) or "none yet"
         raise NoCandidates(
             f"the store has no articles of {source} with steps: import them, or name a source that has some with "
-            f"--articles (here: {sources})"
+            f"articles=SOURCE (here: {sources})"
         )
     return CandidateArticles(source, [row["article_id"] for row in rows], [row["title"] for row in rows])

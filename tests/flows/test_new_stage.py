@@ -1,5 +1,6 @@
 """A stage added as `tasks/README.md` says: one module, and one line in `flows/stages.py`."""
 
+import importlib
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,13 @@ def module_of_the_guide() -> str:
 
 
 @pytest.fixture
-def count(monkeypatch: pytest.MonkeyPatch) -> Any:
+def count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The stage of the guide, added to the pipeline by one line."""
-    namespace: dict[str, Any] = {}
-    exec(IMPORTS + module_of_the_guide(), namespace)
-    monkeypatch.setattr(stages, "STAGES", [*stages.STAGES, namespace["COUNT"]])
-    return namespace["COUNT"]
+    (tmp_path / "count_stage.py").write_text(IMPORTS + module_of_the_guide())
+    monkeypatch.syspath_prepend(tmp_path)
+    stage = importlib.import_module("count_stage").COUNT
+    monkeypatch.setattr(stages, "STAGES", [*stages.STAGES, stage])
+    return stage
 
 
 def test_it_runs_is_planned_and_is_skipped(
