@@ -1,4 +1,4 @@
-"""Parts as flow runs on the GPU pool: any number of workers, on any machines, take them.
+"""Run parts as flow runs on the GPU pool: any number of workers, on any machines, take them.
 
 Prefect does not fail a parent by its child, and forgets a run whose worker is gone: both are looked after here. A child
 that failed fails its parent. One that crashed, or whose worker has been silent for three heartbeats, is sent out again:
@@ -28,17 +28,17 @@ from tasks.pipeline.parts import Part
 DEPLOYMENT = "part/gpu"
 POLL_S = 2.0
 RUNS_AT_ONCE = 200
-"""How many runs Prefect's server lists in one answer."""
+"""Runs per request to Prefect's server, which lists no more at once."""
 MISSED_HEARTBEATS = 3
 
 
 class PartFailed(ValueError):
-    """A part that others were given was not done."""
+    """A part on the pool failed."""
 
 
 @dataclass
 class Child:
-    """A part, and the flow run that does it now."""
+    """A part, and the flow run that does it."""
 
     number: int
     part: Part
@@ -47,7 +47,7 @@ class Child:
 
 
 def run_on_pool(job: Job, kind: str, parts: Sequence[Part], execution: Execution) -> None:
-    """Send all parts out, and wait for them; if this ends early, so do they."""
+    """Send all parts to the pool and wait for them; if this is interrupted, they are cancelled."""
     with get_client(sync_client=True) as client, _children() as waiting:
         for number, part in enumerate(parts):
             waiting.append(Child(number, part, _send(job, kind, part, number, execution)))
@@ -76,7 +76,7 @@ def _children() -> Iterator[list[Child]]:
             for child in waiting:
                 try:
                     client.set_flow_run_state(child.run_id, State(type=StateType.CANCELLING))
-                except Exception as error:  # the others are to be cancelled, too, and what went wrong is to be told
+                except Exception as error:  # the others must be cancelled too
                     get_run_logger().warning("part %d was not cancelled: %s", child.number, error)
         raise
 
@@ -103,7 +103,7 @@ def _send_again(
 
 
 def _read(client: SyncPrefectClient, children: Sequence[Child]) -> list[tuple[Child, FlowRun | None]]:
-    """The runs of children; None of one that was deleted."""
+    """Return the flow runs of parts; None for one that was deleted."""
     found: dict[UUID, FlowRun] = {}
     for begin in range(0, len(children), RUNS_AT_ONCE):
         ids = [child.run_id for child in children[begin : begin + RUNS_AT_ONCE]]
@@ -113,7 +113,7 @@ def _read(client: SyncPrefectClient, children: Sequence[Child]) -> list[tuple[Ch
 
 
 def _is_done(run: FlowRun, execution: Execution) -> bool:
-    """Whether it completed; a PartFailed if it never will."""
+    """Whether it completed; a PartFailed if it failed, was cancelled or takes too long."""
     if run.state_type == StateType.COMPLETED:
         return True
     if run.state_type in (StateType.FAILED, StateType.CANCELLED):
@@ -131,13 +131,15 @@ def _is_lost(run: FlowRun, lost: set[str]) -> bool:
 
 
 def _lost_workers(client: SyncPrefectClient, children: Sequence[Child]) -> set[str]:
-    """Workers that have not been heard of for some heartbeats."""
+    """Return the workers that have missed some heartbeats."""
     pools = {run.work_pool_name for _, run in _read(client, children[:1]) if run and run.work_pool_name}
     workers = [worker for pool in pools for worker in client.read_workers_for_work_pool(pool, offset=0, limit=200)]
-    heard = {worker.name: (worker.last_heartbeat_time, worker.heartbeat_interval_seconds or 30) for worker in workers}
+    heartbeats = {
+        worker.name: (worker.last_heartbeat_time, worker.heartbeat_interval_seconds or 30) for worker in workers
+    }
     now = datetime.now(UTC)
     return {
         name
-        for name, (last, every_s) in heard.items()
+        for name, (last, every_s) in heartbeats.items()
         if last and now - last > MISSED_HEARTBEATS * timedelta(seconds=every_s)
     }

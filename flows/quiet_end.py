@@ -1,4 +1,4 @@
-"""The end of a process that has run flows: without Python's own tidying up.
+"""End a process that has run flows without Python's own clean-up.
 
 Prefect keeps what a flow has touched for ever, and DuckDB would list every object of its own among it as a leak.
 """
@@ -10,7 +10,7 @@ import sys
 
 
 class QuietEnd:
-    """Make it before Prefect is imported: what is registered first runs when all else has run. Then set `code`."""
+    """Create it before Prefect is imported, so that it runs last; then set `code`, the exit code."""
 
     def __init__(self) -> None:
         self.code = 1

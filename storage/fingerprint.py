@@ -23,9 +23,10 @@ def content_hash(tables: Sequence[pa.Table]) -> str:
     """Return the hash of the rows themselves, for shards that depend on nothing but a file: imported ones."""
     digest = hashlib.blake2b(digest_size=16)
     for rows in tables:
+        plain = rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))  # comments are not content
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
+        with pa.ipc.new_stream(sink, plain.schema) as stream:
+            stream.write_table(plain)
         digest.update(sink.getvalue())
     return digest.hexdigest()
 

@@ -153,6 +153,13 @@ VIEWS = (
         FROM drawn d JOIN articles a USING (article_id) LEFT JOIN named n USING (article_id)
         GROUP BY d.encoder, d.article_id, d.narrations, d.videos_won
         ORDER BY d.encoder, d.narrations DESC, d.article_id"""),
+    View("measured_runs", "completed runs that measured models on all benchmarks, newest first", """
+        SELECT run_id, stages, configuration, started_at FROM runs
+        WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'ablate main', 'ablate all'])
+        ORDER BY started_at DESC"""),
+    View("reported_splits", "the split that results are reported on, by benchmark: test, if it is measured", """
+        SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
+        FROM metrics GROUP BY benchmark"""),
     View("metrics_beside_paper", "our numbers next to the paper's", """
         SELECT m.model_id, coalesce(m.benchmark, p.benchmark) AS benchmark,
                coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version, coalesce(m.split, p.split) AS split,

@@ -27,9 +27,9 @@ from tasks.pipeline.job import Interrupted
 
 DEFAULT_STORE = "vina-store"
 YOUTUBE_ID = re.compile(r"[\w-]{11}")
-SETTINGS = {  # where the environment says nothing else
-    "OMP_WAIT_POLICY": "passive",  # torch's threads would spin: with a core busy otherwise, at a tenth of the speed
-    # Of the server that `vina run` starts if none is configured: it calls nobody.
+ENVIRONMENT = {  # defaults
+    "OMP_WAIT_POLICY": "passive",  # spinning threads run at a tenth of the speed when a core is busy
+    # For the server that `vina run` starts if none is configured: it sends nothing anywhere.
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
@@ -39,13 +39,13 @@ SETTINGS = {  # where the environment says nothing else
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse, run, and turn a user's mistake into one line and an exit code."""
-    for name, value in SETTINGS.items():
+    """Parse and run; an error of the user becomes one line and an exit code."""
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
     if getattr(options, "video", "") is None and len(unknown) == 1 and YOUTUBE_ID.fullmatch(unknown[0]):
-        options.video, unknown = unknown[0], []  # one that begins with a dash
+        options.video, unknown = unknown[0], []  # an id that begins with a dash
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def entry() -> NoReturn:
-    """The console script."""
+    """Run as the console script."""
     end = QuietEnd()
     try:
         end.code = main()

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from storage import QueryError, StoreError
 from storage.catalogue import Catalogue
+from storage.objects import atomic_file
 
 FORMATS = ("table", "csv", "json", "parquet")
 ROWS_SHOWN = 1_000
@@ -23,7 +24,7 @@ HELP = "Statements end with a semicolon. SHOW TABLES; DESCRIBE pseudo_labels; .q
 
 
 def choose_format(form: str | None, output: Path | None) -> str:
-    """The format asked for, else the one the file's name speaks of, else a table."""
+    """Return the format asked for, else that of the file's ending, else `table`."""
     if form is not None:
         return form
     ending = output.suffix.removeprefix(".") if output else ""
@@ -38,11 +39,10 @@ def answer(catalogue: Catalogue, statement: str, form: str, output: Path | None)
         if output is None:
             _write(catalogue, statement, form, sys.stdout.buffer)
             return
-        with tempfile.TemporaryDirectory(dir=output.parent, prefix=".vina-") as folder:
-            partial = Path(folder) / "answer"
-            with partial.open("wb") as sink:
-                _write(catalogue, statement, form, sink)
-            partial.replace(output)
+        if not output.parent.is_dir():
+            raise StoreError(f"the answer was not written to {output}: there is no folder {output.parent}")
+        with atomic_file(output) as partial, partial.open("wb") as sink:
+            _write(catalogue, statement, form, sink)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -81,7 +81,7 @@ def _boxed(catalogue: Catalogue, statement: str) -> str:
 
 
 def _copy(reader: pa.RecordBatchReader, form: str, sink: BinaryIO) -> None:
-    """Let DuckDB write CSV or JSON, by way of a file: it would truncate what standard output is redirected to."""
+    """Write CSV or JSON with DuckDB through a file: it would truncate a redirected standard output."""
     options = "FORMAT json, ARRAY true" if form == "json" else "FORMAT csv, HEADER true"
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(":memory:") as plain:
         target = Path(folder) / "answer"
@@ -132,7 +132,7 @@ def _statements(interactive: bool) -> Iterator[str]:
             line = input(("vina> " if not lines else "  ... ") if interactive else "")
         except EOFError:
             break
-        except KeyboardInterrupt:  # forget what was typed
+        except KeyboardInterrupt:  # discard what was typed
             print()
             lines = []
             continue
@@ -153,4 +153,4 @@ def _split(text: str) -> list[str]:
     try:
         return [statement.query for statement in duckdb.extract_statements(text)]
     except duckdb.Error:
-        return [text]  # whoever runs it says what is wrong
+        return [text]  # running it reports the error

@@ -1,4 +1,4 @@
-"""A run in a terminal: a line a stage, with a bar while it goes on. Elsewhere plain lines."""
+"""Show a run in a terminal: one line per stage, with a progress bar while it runs. Elsewhere plain lines."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 
 class Terminal:
-    """A context manager around a run; `begin`, `tell` and `end` are about its stages."""
+    """A context manager around a run; `begin`, `tell` and `end` report on its stages."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -27,17 +27,17 @@ class Terminal:
         self._bars.stop()
 
     def begin(self, stage: str) -> None:
-        """A stage begins."""
+        """Start the bar of a stage."""
         self._begun = time.monotonic()
         self._bar = self._bars.add_task(stage, total=1.0, line="")
 
     def tell(self, share: float, line: str) -> None:
-        """How far it is."""
+        """Update the bar."""
         if self._bar is not None:
             self._bars.update(self._bar, completed=share, line=line)
 
     def end(self, stage: str, report: str, ran: bool) -> None:
-        """What it did: its first line stays."""
+        """Replace the bar by the first line of the report."""
         took = f"{time.monotonic() - self._begun:.1f} s" if ran else ""
         first = next((line for line in report.splitlines() if line), "")
         if self._bar is not None:

@@ -31,9 +31,6 @@ from tasks.training.model_files import find_model
 from tasks.training.model_ids import model_ids
 from tasks.training.settings import TrainingSettings
 
-MEASURING = ["evaluation", "ablate main", "ablate all"]
-"""Stages of runs that measure on all benchmarks."""
-
 
 class ResultRow(NamedTuple):
     """A row of the main table."""
@@ -87,10 +84,8 @@ def read_results(store: Store, run_id: str | None = None) -> Results:
     trainings = trainings_of(store, run[1], run[0]) if run else {}
     with Catalogue(store) as catalogue:
         measured = catalogue.query(f"""
-            WITH chosen AS (SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
-                            FROM metrics GROUP BY benchmark)
             SELECT m.*, m.model_id = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training
-            FROM metrics m JOIN chosen USING (benchmark, split) ORDER BY m.model_id""").to_pylist()
+            FROM metrics m JOIN reported_splits USING (benchmark, split) ORDER BY m.model_id""").to_pylist()
     metrics = [
         metric
         for metric in measured
@@ -140,7 +135,7 @@ def _methods_of_several_models(metrics: Sequence[dict[str, Any]]) -> set[str]:
 
 def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
     """How a run was asked to train; a ValueError if there is no such run."""
-    runs = _runs(store, f"run_id = {quoted(run_id)}")
+    runs = _runs(store, f"(FROM runs WHERE run_id = {quoted(run_id)})")
     if not runs:
         raise ValueError(f"there is no run {run_id!r} that trained or measured a model: `FROM runs` lists all runs")
     return runs[0][1]
@@ -161,14 +156,15 @@ def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
 
 
 def _newest_run(store: Store) -> tuple[str, TrainingSettings] | None:
-    """The newest that measured to its end, with its settings."""
-    runs = _runs(store, f"state = 'completed' AND list_has_any(stages, {MEASURING})")
+    """Return the newest run that measured models, with its settings."""
+    runs = _runs(store, "measured_runs")
     return runs[0] if runs else None
 
 
-def _runs(store: Store, which: str) -> list[tuple[str, TrainingSettings]]:
+def _runs(store: Store, source: str) -> list[tuple[str, TrainingSettings]]:
+    """Return the runs of the pipeline that a table or view has, newest first, with their settings."""
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(f"SELECT run_id, configuration FROM runs WHERE {which} ORDER BY started_at DESC")
+        rows = catalogue.query(f"SELECT run_id, configuration FROM {source} ORDER BY started_at DESC")
     runs = [(row["run_id"], json.loads(row["configuration"]).get("settings")) for row in rows.to_pylist()]
     return [(run_id, TrainingSettings(**groups.get("training", {}))) for run_id, groups in runs if groups is not None]
 

@@ -45,7 +45,7 @@ LOG = logging.getLogger("vina.evaluation")
 
 
 def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
-    """Measure what is trained, and what needs no training; returns what was done."""
+    """Measure all models and baselines; return a report."""
     store = Store(job.store)
     benchmarks = Evaluation(store, job.run_id).benchmarks
     if not benchmarks:
@@ -59,7 +59,7 @@ def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def measure(job: Job, part: Part) -> None:
-    """All methods on all benchmarks; what was measured before is not measured again."""
+    """Measure all methods on all benchmarks, except what is measured already."""
     evaluation = Evaluation(Store(job.store), job.run_id, job.force)
     methods = list(chain(untrained_methods(job), trained_methods(job)))
     for number, method in enumerate(methods):
@@ -97,7 +97,7 @@ EVALUATION = Stage(
 
 
 def untrained_methods(job: Job) -> Iterator[Method]:
-    """What needs no training here, as far as the store has what it takes; a published TAN, if the settings name one."""
+    """Yield baselines that the store has the inputs of, and a published TAN if the settings name one."""
     store, settings = Store(job.store), job.settings_of(TrainingSettings)
     corpus = corpus_of(store, settings.backbone, settings.selection)
     if corpus.num_seconds:
@@ -112,7 +112,7 @@ def untrained_methods(job: Job) -> Iterator[Method]:
 
 
 def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
-    """The models of the job's settings that are trained to their end: both variants of TAN*, and the student."""
+    """Yield the models of the job's settings that are fully trained: both variants of TAN*, and the student."""
     chosen = job.settings_of(TrainingSettings)
     for settings in (chosen, chosen.changed(tan_text_positions=not chosen.tan_text_positions)):
         try:
@@ -126,7 +126,7 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
 
 
 class Evaluation:
-    """The benchmarks of a store: what they ask, and what is annotated."""
+    """The benchmarks of a store: queries and annotations."""
 
     def __init__(self, store: Store, run_id: str, force: bool = False) -> None:
         self.store, self.run_id, self.force = store, run_id, force
@@ -135,7 +135,7 @@ class Evaluation:
         self._queries: dict[tuple[str, str, str], BenchmarkQueries] = {}
 
     def measure(self, method: Method, only: Collection[Benchmark] | None = None) -> int:
-        """A method on all of them, or only on some; returns on how many it was not measured before, and is now."""
+        """Measure a method on all benchmarks, or on some; return on how many it was newly measured."""
         able = [
             benchmark
             for benchmark in self.benchmarks
@@ -173,7 +173,7 @@ class Evaluation:
         return bool(rows)
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
-        """A student's answer to whether a step is shown at all; then the model's file is complete."""
+        """Calibrate and measure the presence of steps, and write it into the model's file."""
         benchmark = presence.BENCHMARK
         table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
         version = self._version(benchmark)
@@ -206,7 +206,7 @@ class Evaluation:
             table.commit(numbers, partition, name, fingerprint=fingerprint, run_id=self.run_id, force=self.force)
 
     def _version(self, benchmark: Benchmark) -> str:
-        """Changes with what the benchmark asks, and with its annotations."""
+        """Return a version that changes with the benchmark's queries and annotations."""
         annotations = self.store.table("annotations").snapshot().where(benchmark=benchmark.name)
         steps = self.store.table("steps").snapshot().where(source=benchmark.name)
         whole = {name: self.store.table(name).snapshot() for name in ("videos", "articles")}
@@ -217,14 +217,14 @@ class Evaluation:
         )
 
     def _fingerprint(self, method: Method, version: str) -> str:
-        """Changes with what the benchmark asks, and with what the method would answer."""
+        """Return a fingerprint that changes with the benchmark and with the method."""
         features = self.store.table("features").snapshot().where(backbone=method.corpus.backbone).content_version
         read = {name: self.store.table(name).snapshot().content_version for name in method.reads}
         what = {"method": method.family, "version": method.version}
         return fingerprint_of(what, {"benchmark": version, "features": features, **read}, CODE_VERSION)
 
     def _read_truths(self, benchmark: Benchmark, version: str) -> list[Truth]:
-        """The annotations of each split."""
+        """Return the annotations of each split."""
         splits = benchmark.measured_splits(splits_of(self.store, benchmark))
         return [read_truth(self.store, benchmark, split) for split in splits]
 

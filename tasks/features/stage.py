@@ -1,11 +1,10 @@
-"""The stage `features`: plans what is missing, and has it made shard by shard, here or by others.
+"""The stage `features`: plan what is missing, and extract it shard by shard.
 
 What is to do follows from the tables alone: every video with a file, less those that have features of this backbone,
 less those that were rejected before (unless they are to be tried again). A shard of videos is the unit of work and of
 commit, so a killed run loses one shard's work at most. All vectors of a backbone come from one network.
 """
 
-import hashlib
 import logging
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage import MissingFileError, Store, fingerprint_of
+from storage.fingerprint import shard_name
 from storage.objects import fetch
 from storage.vectors import Floats, feature_rows
 from tasks.features import rejects
@@ -37,9 +37,9 @@ from tasks.pipeline.stage import Dependencies, Stage, versions
 
 CODE_VERSION = "2"
 MOST_PARTS = 500
-"""A server of Prefect's has to keep a few records of each."""
+"""Prefect's server keeps a few records of each part."""
 NOT_FINGERPRINTED = ("batch_size", "videos_per_shard", "device", "retry_rejected")
-"""Settings that change nothing in the vectors."""
+"""Settings that do not change the vectors."""
 LOG = logging.getLogger("vina.features")
 
 
@@ -52,7 +52,7 @@ class VideoFile(NamedTuple):
 
 
 def make_features(job: Job, run_parts: RunParts = run_here) -> str:
-    """Features for every video file that has none; returns what was done."""
+    """Extract features of every video file that has none; return a report."""
     settings, store = job.settings_of(FeatureSettings), Store(job.store)
     recipe = Recipe.of(settings)
     video_files = list_video_files(store)
@@ -65,7 +65,7 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     run_parts(job, EXTRACTION, [{"shards": part} for part in cut(shards, MOST_PARTS)])
     tried = {video_file.video_id for shard in shards for video_file in shard}
     holding = video_files.keys() - (made_before(store, recipe) if shards else done)
-    names = {_shard_name([video_file.video_id for video_file in shard]) for shard in shards}
+    names = {shard_name([video_file.video_id for video_file in shard]) for shard in shards}
     rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, names)
     rejected = len(tried & holding)
     report = f"{len(tried) - rejected:,} of {len(tried):,} videos have features now ({rejected:,} rejected)"
@@ -77,7 +77,7 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def make_shards(job: Job, part: Part) -> None:
-    """The features of some shards of videos."""
+    """Extract the features of some shards of videos."""
     shards = [[VideoFile(*video_file) for video_file in shard] for shard in part["shards"]]
     settings = job.settings_of(FeatureSettings)
     recipe = Recipe.of(settings)
@@ -108,7 +108,7 @@ def dependencies(job: Job) -> Dependencies:
 
 
 def reset(job: Job) -> None:
-    """Take out the vectors that were made here; those that were imported stay."""
+    """Retire extracted vectors; imported ones stay."""
     store, recipe = Store(job.store), Recipe.of(job.settings_of(FeatureSettings))
     for name in recipe.layers:
         partition = {"backbone": name}
@@ -123,25 +123,25 @@ FEATURES = Stage(
 
 
 def list_video_files(store: Store) -> dict[str, VideoFile]:
-    """The videos that have files, by id."""
+    """Return the videos that have files, by id."""
     listed = store.table("videos").snapshot().read(VideoFile._fields, where=pc.field("uri").is_valid())
     return {row["video_id"]: VideoFile(**row) for row in reversed(listed.to_pylist())}
 
 
 def made_before(store: Store, recipe: Recipe) -> set[str]:
-    """The videos that have all the layers already."""
+    """Return the videos that have features of all layers."""
     snapshot = store.table("features").snapshot()
     return set.intersection(*(snapshot.where(backbone=name).distinct("video_id") for name in recipe.layers))
 
 
 def plan(video_files: Mapping[str, VideoFile], done: Collection[str], videos_per_shard: int) -> list[list[VideoFile]]:
-    """The shards that are to be made."""
+    """Return the shards to extract."""
     todo = [video_files[video_id] for video_id in sorted(video_files.keys() - done)]
     return [todo[begin : begin + videos_per_shard] for begin in range(0, len(todo), videos_per_shard)]
 
 
 def _extent(shards: Sequence[Sequence[VideoFile]]) -> tuple[int, float]:
-    """How many videos, and how long they are; one that does not say is taken for as long as the mean of the others."""
+    """Return the number of videos and their total length; an unknown length counts as the mean of the others."""
     lengths = [video_file.duration_s for shard in shards for video_file in shard]
     known = [length for length in lengths if length]
     return len(lengths), sum(known) * len(lengths) / max(len(known), 1)
@@ -149,7 +149,7 @@ def _extent(shards: Sequence[Sequence[VideoFile]]) -> tuple[int, float]:
 
 @lru_cache(1)
 def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
-    """The network on its device, for all parts that are made in this process; random weights are said aloud."""
+    """Load the network once for all parts of this process; warn about random weights."""
     weights = Path(settings.weights) if settings.weights else recipe.backbone.weights
     if weights is None:
         LOG.warning(
@@ -162,7 +162,7 @@ def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
 
 @dataclass
 class ShardMaker:
-    """All that the shards of a part have in common."""
+    """Extracts shards of one part."""
 
     store: Store
     run_id: str
@@ -171,9 +171,9 @@ class ShardMaker:
     progress: Progress
 
     def is_made(self, video_files: Sequence[VideoFile]) -> bool:
-        """Whether this run has made it already, and was then interrupted, or lost."""
+        """Whether the shard is extracted, by an earlier try of this part or by another run."""
         name, table = (
-            _shard_name([video_file.video_id for video_file in video_files]),
+            shard_name([video_file.video_id for video_file in video_files]),
             self.store.table("features").snapshot(),
         )
         own = rejects.written(self.store, self.recipe.backbone.name, name)
@@ -182,7 +182,7 @@ class ShardMaker:
         return all(table.find({"backbone": partition}, name) for partition in self.recipe.layers)
 
     def make(self, video_files: Sequence[VideoFile], run: Run) -> None:
-        """The features of some videos, one commit for each layer; those that cannot be decoded become rejects."""
+        """Extract the features of some videos, one commit per layer; those that cannot be decoded become rejects."""
         found: list[Extracted] = []
         bad: list[dict[str, Any]] = []
         with tempfile.TemporaryDirectory() as folder:
@@ -197,11 +197,11 @@ class ShardMaker:
         for number, (partition, layer) in enumerate(self.recipe.layers.items()):
             vectors = {done.video_id: done.outputs[number] for done in found if done.outputs is not None}
             self._commit(partition, layer, {name: array for name, array in vectors.items() if array is not None})
-        name = _shard_name([video_file.video_id for video_file in video_files])
+        name = shard_name([video_file.video_id for video_file in video_files])
         rejects.write(self.store, self.run_id, self.recipe.backbone.name, name, bad)
 
     def _commit(self, partition: str, layer: Layer, vectors: Mapping[str, Floats]) -> None:
-        """What the partition does not have by now: others may have brought it meanwhile."""
+        """Commit what the partition does not have: another worker may have committed some of it."""
         table = self.store.table("features")
         there = table.snapshot().where(backbone=partition)
         wanted = (pc.field("second") == 0) & pc.field("video_id").isin(pa.array(vectors, pa.string()))
@@ -212,25 +212,21 @@ class ShardMaker:
         constants = self.recipe.columns(layer)
         fingerprint = fingerprint_of(constants | {"videos": new}, {}, CODE_VERSION)
         with table.writer(
-            {"backbone": partition}, _shard_name(new), fingerprint=fingerprint, run_id=self.run_id, constants=constants
+            {"backbone": partition}, shard_name(new), fingerprint=fingerprint, run_id=self.run_id, constants=constants
         ) as writer:
             for name in new:
                 writer.write(feature_rows(name, vectors[name]))
 
 
-def _shard_name(video_ids: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(video_ids).encode()).hexdigest()[:16]
-
-
 def _copies(video_files: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, Path]]:
-    """Where objects on S3 are copied to while they are read."""
+    """Yield where objects on S3 are copied to while they are read."""
     for number, video_file in enumerate(video_files):
         if video_file.uri.startswith("s3://"):
             yield video_file.video_id, folder / f"{number}{Path(video_file.uri).suffix}"
 
 
 def _fetched(video_files: Sequence[VideoFile], copies: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Where to read each video: files and web addresses as they are, objects on S3 from a copy, one at a time."""
+    """Yield where to read each video: files and web addresses as they are, objects on S3 from a copy."""
     for video_file in video_files:
         copy = copies.get(video_file.video_id)
         if copy is None:
@@ -238,7 +234,7 @@ def _fetched(video_files: Sequence[VideoFile], copies: Mapping[str, Path]) -> It
             continue
         try:
             fetch(video_file.uri, copy)
-        except MissingFileError as error:  # what is not there is decoded as such, and rejected
+        except MissingFileError as error:  # decoding the missing copy rejects it
             LOG.warning("%s", error)
         yield video_file.video_id, str(copy)
         copy.unlink(missing_ok=True)

@@ -159,10 +159,7 @@ def _model(store_uri: str, model_id: str, made_at: datetime) -> Grounder:
 
 
 def _runs(catalogue: Catalogue) -> list[str]:
-    rows = catalogue.query("""
-        SELECT run_id FROM runs WHERE state = 'completed' AND list_contains(stages, 'evaluation')
-        ORDER BY started_at DESC""")
-    return list(rows["run_id"].to_pylist())
+    return list(catalogue.query("SELECT run_id FROM measured_runs")["run_id"].to_pylist())
 
 
 def _articles(catalogue: Catalogue, video_id: str, model_id: str) -> list[dict[str, Any]]:

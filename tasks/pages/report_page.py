@@ -45,9 +45,7 @@ ShowVideo = Callable[[VideoView, str | None], VideoView]
 def newest_run(store: Store) -> str:
     """Return the newest complete run of the pipeline; a ValueError if there is none."""
     with Catalogue(store) as catalogue:
-        rows = catalogue.query("""
-            SELECT run_id FROM runs WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'report'])
-            ORDER BY started_at DESC LIMIT 1""").to_pylist()
+        rows = catalogue.query("SELECT run_id FROM measured_runs LIMIT 1").to_pylist()
     if not rows:
         raise ValueError(f"the store at {store.uri} has no complete run to report on: `vina run` makes one")
     return str(rows[0]["run_id"])
@@ -157,7 +155,7 @@ class _Answers:
         return self.rows(f"""
             SELECT judge, low, mean_score, shown, steps FROM presence_reliability
             WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
-              AND pathway = {quoted(Pathway.DIRECT)} AND split = ({_SPLIT.format("presences")})
+              AND pathway = {quoted(Pathway.DIRECT)} AND split = ({_SPLIT})
             ORDER BY judge, low""")
 
     def presence(self) -> Rows:
@@ -187,15 +185,14 @@ class _Answers:
             SELECT model_id, video_id, article_id, steps, found, recall_percent FROM video_recall
             WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
               AND pathway IN ({_listed(MAIN_PATHWAYS)})
-              AND split = ({_SPLIT.format(f"annotations WHERE benchmark = {quoted(HTSTEP.name)}")})
+              AND split = ({_SPLIT})
             QUALIFY pathway = max(pathway) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
         if len(rows) < len(PLACES):
             return []
         return [rows[round(share * (len(rows) - 1))] | {"place": place} for place, share in PLACES.items()]
 
 
-_SPLIT = "SELECT coalesce(min(split) FILTER (split LIKE 'test%'), min(split) FILTER (split <> 'train')) FROM {}"
-"""The split of the examples: test videos, if they are annotated."""
+_SPLIT = f"SELECT split FROM reported_splits WHERE benchmark = {quoted(HTSTEP.name)}"
 
 
 def _listed(names: Sequence[str]) -> str:

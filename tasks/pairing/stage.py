@@ -17,11 +17,11 @@ from tasks.pipeline.text_embedding import Embed, embed_texts, plan_ranges
 CODE_VERSION = "2"
 INPUTS = ("narrations", "videos", "articles", "steps")
 MOST_PARTS = 64
-"""Of the embedding: each looks through all narrations for its own."""
+"""Each part of the embedding scans all narrations."""
 
 
 def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
-    """Votes and pairs of every video that has narrations; returns what was done."""
+    """Write votes and pairs of all videos that have narrations; return a report."""
     settings, store = job.settings_of(PairingSettings), Store(job.store)
     try:
         candidates = candidates_of(store, settings.articles)
@@ -74,7 +74,7 @@ def embed_range(job: Job, part: Part) -> None:
 
 @lru_cache(1)
 def load_once(encoder: str, folder: Path, batch_size: int, device: str | None) -> Embed:
-    """The model of that name, for all parts that are embedded in this process."""
+    """Load the encoder once for all parts of this process."""
     return load_encoder(folder, batch_size, device)
 
 
@@ -87,7 +87,7 @@ def _num_embedded(store: Store, encoder: str) -> int:
 
 
 def dependencies(job: Job) -> Dependencies:
-    """What the pairs are made of."""
+    """Return what the pairs depend on."""
     store, settings = job.open_store(), job.settings_of(PairingSettings)
     is_told = store.table("narrations").snapshot().num_rows
     encoder = foresee_encoder(settings.encoder) if is_told else None
@@ -96,7 +96,7 @@ def dependencies(job: Job) -> Dependencies:
 
 
 def reset(job: Job) -> None:
-    """Take out what was embedded, voted and chosen, by this model; imported texts stay."""
+    """Retire embeddings, votes and pairs of this encoder; imported texts stay."""
     store, settings = Store(job.store), job.settings_of(PairingSettings)
     encoder = name_encoder(settings.encoder, find_encoder(settings.encoder))
     for name in ("sentence_embeddings", "text_votes", "votes"):

@@ -1,4 +1,4 @@
-"""The job: what a stage is told. Plain values only, because it travels to workers on other machines."""
+"""The job of a stage. Plain values only, because it travels to workers on other machines."""
 
 import time
 from collections.abc import Mapping

@@ -1,10 +1,9 @@
-"""Every distinct text once through a model, kept in `sentence_embeddings`; a rerun embeds what is new.
+"""Embed every distinct text once, into `sentence_embeddings`; a rerun embeds what is new.
 
 Texts come in the order of their hashes, so an interrupted run is gone on with in the same shards, and any part of them
 is a fair sample of all.
 """
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
+from storage.fingerprint import shard_name
 from storage.vectors import encode
 from tasks.pipeline.progress import say
 
@@ -26,7 +26,7 @@ Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
 
 
 def plan_ranges(store: Store, encoder: str, texts_sql: str, texts_per_shard: int, most: int) -> list[tuple[str, str]]:
-    """New texts in ranges of their hashes, both ends included; each is some whole shards, there are at most so many."""
+    """Divide new texts into at most `most` ranges of their hashes, both ends included, of whole shards each."""
     new = _new(encoder, texts_sql)
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         total = int(catalogue.query(f"SELECT count(*) AS n FROM ({new})")["n"][0].as_py())
@@ -39,7 +39,7 @@ def plan_ranges(store: Store, encoder: str, texts_sql: str, texts_per_shard: int
 
 
 def _new(encoder: str, texts_sql: str, between: tuple[str, str] | None = None) -> str:
-    """The texts of a query that a model has not seen."""
+    """Return SQL for the texts of a query that have no embedding."""
     within = f"WHERE text_sha256 BETWEEN {quoted(between[0])} AND {quoted(between[1])}" if between else ""
     return f"""SELECT DISTINCT text, text_sha256 FROM (SELECT text, sha256(text) AS text_sha256 FROM ({texts_sql}))
         ANTI JOIN (SELECT text FROM sentence_embeddings WHERE encoder = {quoted(encoder)}) USING (text) {within}"""
@@ -54,7 +54,7 @@ def embed_texts(
     texts_per_shard: int,
     between: tuple[str, str] | None = None,
 ) -> int:
-    """Embed the texts that a query (one column, `text`) gives and the model has not seen; returns their number.
+    """Embed the texts that a query (one column, `text`) gives and that have no embedding; return their number.
 
     Of those alone whose hashes are `between` two, if such are given.
     """
@@ -73,7 +73,7 @@ def embed_texts(
 
 
 def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_EmbeddingProgress") -> npt.NDArray[np.float16]:
-    """The texts' vectors. Texts of similar length go together, so that little is padding."""
+    """Embed texts. Texts of similar length go together, so that little is padding."""
     order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
     parts = []
     for begin in range(0, len(order), TEXTS_AT_ONCE):
@@ -84,7 +84,7 @@ def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_EmbeddingPr
 
 
 def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], size: int) -> Iterator[pa.Table]:
-    """The same rows in tables of `size`."""
+    """Yield the same rows in tables of `size`."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -101,9 +101,11 @@ def _cut(batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader | tuple[()], s
 def _write_shard(store: Store, run_id: str, encoder: str, texts: pa.Table, vectors: npt.NDArray[np.float16]) -> None:
     if not np.isfinite(vectors).all():
         text = texts["text"][int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])].as_py()
-        raise ValueError(f"{encoder} gives numbers that are not finite for the text {text[:100]!r}: mend the model")
+        raise ValueError(
+            f"{encoder} gives numbers that are not finite for the text {text[:100]!r}: use another encoder"
+        )
     hashes = texts["text_sha256"].combine_chunks()
-    name = hashlib.sha256("\n".join(hashes.to_pylist()).encode()).hexdigest()[:16]
+    name = shard_name(hashes.to_pylist())
     rows = pa.table({"text_sha256": hashes, "text": texts["text"], "vector": encode(vectors, "float16")})
     fingerprint = fingerprint_of({"encoder": encoder, "texts": name}, {}, CODE_VERSION)
     store.table("sentence_embeddings").commit(rows, {"encoder": encoder}, name, fingerprint=fingerprint, run_id=run_id)

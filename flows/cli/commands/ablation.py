@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 
 from flows.cli.commands.results import print_results
 from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
-from flows.cli.commands.shared import Add, existing_store, mean_and_spread, print_parts
+from flows.cli.commands.shared import Add, existing_store, mean_and_deviation, print_parts
 from tasks.ablations import DESCRIPTIONS
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _grid(cells: "Sequence[Result]", variants: list[str], measures: list[str]) -
         row = []
         for measure in measures:
             own = [found for found in cells if (found.variant, found.measure) == (variant, measure)]
-            row.append(mean_and_spread([found.value for found in own]))
+            row.append(mean_and_deviation([found.value for found in own]))
             if measure in printed:
                 row.append(f"{own[0].paper:.1f}" if own and own[0].paper is not None else "")
         grid.add_row(variant, *row)

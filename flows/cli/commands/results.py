@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table as Grid
 
-from flows.cli.commands.shared import Add, existing_store, mean_and_spread, print_parts
+from flows.cli.commands.shared import Add, existing_store, mean_and_deviation, print_parts
 from storage import Store
 from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_benchmark, result_columns
 from tasks.evaluation.families import Pathway, label_of
@@ -119,7 +119,7 @@ def _published(value: float | None) -> str:
 def _ours(results: "Results", key: "ResultKey") -> str:
     values = results.ours.get(key, [])
     if len(values) != 1:
-        return mean_and_spread(values)
+        return mean_and_deviation(values)
     low, high = results.intervals[key]
     return f"{values[0]:.1f} [{low:.0f}, {high:.0f}]"
 

@@ -1,4 +1,4 @@
-"""Commands that run the pipeline, or say what would run. Prefect is imported when one does: others answer at once."""
+"""Commands that run the pipeline or plan a run."""
 
 import argparse
 import logging
@@ -29,10 +29,10 @@ def add_commands(add: Add) -> None:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--stages", type=_stages, metavar="A,B", help="only these, in the pipeline's order")
+    command.add_argument("--stages", type=_stages, metavar="A,B", help="run only these stages")
     command.add_argument("--run-id", type=_run_id, metavar="ID", help="name of the run in `runs` (default: the time)")
     command.add_argument("--force", action="store_true", help="run the stages again, changed or not")
-    command.add_argument("--corpus", metavar="FOLDER", help="import: a folder for each source, or demo:default")
+    command.add_argument("--corpus", metavar="FOLDER", help="corpus folder to import, or demo:default")
     add_settings_options(command, "paper")
 
 
@@ -92,10 +92,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
-    """As one process of a torchrun that somebody started: all do the same, whatever was done before."""
+    """Run as one process of a torchrun that the user started: all processes run all stages, without skipping."""
     if job.force:
         raise ValueError("--force is for one process: `vina run --devices N --force` starts torchrun by itself")
-    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and speaks, the others help it
+    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and logs
         logging.getLogger("vina").setLevel(logging.WARNING)
         for stage in stages:
             stage.work(job, run_here)
@@ -129,7 +129,7 @@ def _run_flow(options: argparse.Namespace, job: "Job") -> None:
 
 
 def _run_id_of_all(options: argparse.Namespace) -> str:
-    """The name that all processes of a torchrun have for their run; a ValueError if they cannot share the stages."""
+    """Return the run id that all processes of a torchrun share; a ValueError if a stage is for one process."""
     from flows.stages import choose_stages
 
     alone = [stage.name for stage in choose_stages(options.stages) if not stage.is_shared]

@@ -1,4 +1,4 @@
-"""Commands around running it as a service: `vina up` on one machine, and `vina status` anywhere."""
+"""Commands that run the pipeline as a service: `vina up` on one machine, `vina status` anywhere."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ from storage.catalogue import Catalogue
 PREFECT = [sys.executable, "-m", "prefect"]
 DECLARED = Path(__file__).resolve().parents[3] / "prefect.yaml"
 POOLS = {"vina-cpu": [], "vina-gpu": ["--limit", "1"]}
-"""The pools, and what their worker on this machine is told: a GPU does one thing at a time."""
+"""The pools, and the options of their worker on this machine: a GPU runs one part at a time."""
 START_S = 120
 ACTIVE = ["PENDING", "RUNNING", "CANCELLING", "SCHEDULED"]
 
@@ -36,7 +36,7 @@ def add_commands(add: Add) -> None:
         "start what one machine needs (Prefect's server, both pools, a worker each), deploy, and stay until Ctrl-C",
         "vina up --store s3://bucket/prefix",
     )
-    up.add_argument("--port", type=whole_number, default=4200, help="of the server, on loopback (default: 4200)")
+    up.add_argument("--port", type=whole_number, default=4200, help="port of the server on loopback (default: 4200)")
     status = add("status", _status, "show what each stage last did, and what is running now", "vina status --json")
     status.add_argument("--json", action="store_true", help="for scripts")
 
@@ -49,7 +49,7 @@ def _up(options: argparse.Namespace) -> int:
     address = options.store if store.location.is_s3 else str(Path(options.store).resolve())
     url = f"http://127.0.0.1:{options.port}/api"
     environment = os.environ | {"PREFECT_API_URL": url, "VINA_STORE": address, "PREFECT_WORKER_QUERY_SECONDS": "2"}
-    environment["PREFECT_LOGGING_LEVEL"] = "INFO"  # here are no bars
+    environment["PREFECT_LOGGING_LEVEL"] = "INFO"  # there are no progress bars
     logs = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser() / "vina-up"
     logs.mkdir(parents=True, exist_ok=True)
     if _answers(url):
@@ -78,7 +78,7 @@ def _up(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _processes(logs: Path, environment: dict[str, str]) -> Iterator[Any]:
-    """Starts processes, which end when this does, however it ends."""
+    """Start processes, which are terminated at the end of the `with`."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
@@ -93,7 +93,7 @@ def _processes(logs: Path, environment: dict[str, str]) -> Iterator[Any]:
         yield start
     finally:
         signal.signal(signal.SIGTERM, before)
-        for process in reversed(running):  # the server last: workers tell it that they go
+        for process in reversed(running):  # the server last: workers report to it when they end
             process.terminate()
             try:
                 process.wait(timeout=30)
@@ -140,7 +140,7 @@ def _status(options: argparse.Namespace) -> int:
 def _stages(store: Store) -> list[dict[str, Any]]:
     with Catalogue(store) as catalogue:
         return catalogue.query("""
-            SELECT stage, _shard AS subject, _written_by AS run, strftime(finished_at, '%Y-%m-%d %H:%M:%S') AS finished,
+            SELECT stage, _shard AS scope, _written_by AS run, strftime(finished_at, '%Y-%m-%d %H:%M:%S') AS finished,
                    round(took_s, 1) AS took_s, split_part(trim(report, E'\\n '), E'\\n', 1) AS report
             FROM completions ORDER BY finished_at""").to_pylist()
 
@@ -154,7 +154,7 @@ def _runs(store: Store) -> list[dict[str, Any]]:
 
 
 def _active() -> list[dict[str, Any]]:
-    """What Prefect's server knows of runs that are not over: their states, and how far their stages are."""
+    """Return the runs that are active on Prefect's server, with state and progress."""
     from prefect import get_client
     from prefect.client.schemas import filters
 
@@ -167,8 +167,8 @@ def _active() -> list[dict[str, Any]]:
             artifacts = client.read_artifacts(artifact_filter=filters.ArtifactFilter(flow_run_id=own))
             shares = {str(a.key): a for a in artifacts if a.type == "progress"}
             last = max(shares.values(), key=lambda artifact: str(artifact.updated), default=None)
-            said = f"{str(last.key).removeprefix('progress-')} {float(str(last.data)):.0f} %" if last else ""
-            rows.append({"run": run.name, "state": run.state_name, "since": run.start_time, "progress": said})
+            share = f"{str(last.key).removeprefix('progress-')} {float(str(last.data)):.0f} %" if last else ""
+            rows.append({"run": run.name, "state": run.state_name, "since": run.start_time, "progress": share})
     return rows
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: how one is declared, its common arguments, and how answers are printed."""
+"""What commands share: declaration, common arguments, printing."""
 
 import argparse
 import statistics
@@ -13,18 +13,18 @@ from storage import Store, StoreError
 
 Work = Callable[[argparse.Namespace], int]
 Add = Callable[[str, Work, str, str], argparse.ArgumentParser]
-"""Declares a command: its name, its work, what it does, an example of it."""
+"""Declare a command: name, function, help, example."""
 
 
 def whole_number(text: str) -> int:
-    """An argument that is 0 or more."""
+    """Parse an integer of 0 or more."""
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
 def existing_store(uri: str) -> Store:
-    """The store at this address, which must be there."""
+    """Return the store at this address; a StoreError if there is none."""
     store = Store(uri)
     if store.location.is_s3:
         store.location.check()
@@ -34,12 +34,12 @@ def existing_store(uri: str) -> Store:
 
 
 def maybe_store(uri: str) -> Store | None:
-    """The store at this address, if there is one."""
+    """Return the store at this address; None if there is none."""
     return Store(uri) if uri.startswith("s3://") or Path(uri).is_dir() else None
 
 
 def print_parts(*parts: str | Grid) -> None:
-    """Print lines and grids, as wide as the terminal, or as they need."""
+    """Print lines and tables, as wide as the terminal."""
     console = Console() if sys.stdout.isatty() else Console(width=160)
     with console.capture() as text:
         for part in parts:
@@ -48,7 +48,7 @@ def print_parts(*parts: str | Grid) -> None:
 
 
 def readable_size(num_bytes: int) -> str:
-    """Such as 1.2 GB."""
+    """Return a size such as 1.2 GB."""
     size = float(num_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
@@ -57,9 +57,9 @@ def readable_size(num_bytes: int) -> str:
     return f"{size:.1f} TB"
 
 
-def mean_and_spread(values: Sequence[float]) -> str:
-    """Such as 73.2 ± 1.1; nothing of no values."""
+def mean_and_deviation(values: Sequence[float]) -> str:
+    """Return mean and standard deviation such as 73.2 ± 1.1; empty without values."""
     if not values:
         return ""
-    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{statistics.fmean(values):.1f}{spread}"
+    deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):.1f}{deviation}"

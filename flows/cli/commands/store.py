@@ -1,4 +1,4 @@
-"""Commands that read the store, and the one that tidies it: tables, describe, sql, gc."""
+"""Commands on the store: tables, describe, sql, gc."""
 
 import argparse
 import json
@@ -41,9 +41,9 @@ def add_commands(add: Add) -> None:
         type=whole_number,
         default=24,
         metavar="HOURS",
-        help="keep what was in use this recently (default 24; 0 would take a running writer's files)",
+        help="keep files of the last HOURS (default 24; 0 would delete files of a running writer)",
     )
-    gc.add_argument("--dry-run", action="store_true", help="say what would go, delete nothing")
+    gc.add_argument("--dry-run", action="store_true", help="list what would be deleted, delete nothing")
 
 
 def _tables(options: argparse.Namespace) -> int:
