@@ -81,7 +81,7 @@ class Results:
 def read_results(store: Store, run_id: str | None = None) -> Results:
     """Read the newest run that measured something, or one by its id; all seeds of its settings together."""
     run = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
-    trainings = trainings_of(store, run[1], run[0]) if run else {}
+    model_methods = methods_by_model(store, run[1], run[0]) if run else {}
     with Catalogue(store) as catalogue:
         measured = catalogue.query(f"""
             SELECT m.*, m.model_id = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training
@@ -89,7 +89,7 @@ def read_results(store: Store, run_id: str | None = None) -> Results:
     metrics = [
         metric
         for metric in measured
-        if metric["needs_no_training"] or metric["method"] == trainings.get(metric["model_id"])
+        if metric["needs_no_training"] or metric["method"] == model_methods.get(metric["model_id"])
     ]
     shared = _methods_of_several_models(metrics)
     columns = {column for titles in result_columns().values() for column in titles}
@@ -134,7 +134,7 @@ def _methods_of_several_models(metrics: Sequence[dict[str, Any]]) -> set[str]:
 
 
 def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
-    """How a run was asked to train; a ValueError if there is no such run."""
+    """Return the training settings of a run; a ValueError if there is no such run."""
     runs = _runs(store, f"(FROM runs WHERE run_id = {quoted(run_id)})")
     if not runs:
         raise ValueError(f"there is no run {run_id!r} that trained or measured a model: `FROM runs` lists all runs")
@@ -169,10 +169,10 @@ def _runs(store: Store, source: str) -> list[tuple[str, TrainingSettings]]:
     return [(run_id, TrainingSettings(**groups.get("training", {}))) for run_id, groups in runs if groups is not None]
 
 
-def trainings_of(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
+def methods_by_model(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
     """The models of these settings, of all seeds that were measured, and the method that each is.
 
-    A training is named by its data, too: that of a run is the one it had, whatever has been imported since.
+    A model id depends on the data too: a run stands for the model it had, whatever has been imported since.
     """
     with Catalogue(store) as catalogue:
         seeds = catalogue.query("SELECT DISTINCT seed FROM metrics WHERE seed IS NOT NULL")["seed"].to_pylist()

@@ -16,7 +16,7 @@ from tasks.evaluation import presence
 from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.evaluation.benchmarks.registry import result_columns
 from tasks.evaluation.families import MAIN_PATHWAYS, VINA, Pathway, label_of
-from tasks.evaluation.results import Results, own_student, read_results, trainings_of
+from tasks.evaluation.results import Results, methods_by_model, own_student, read_results
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import GroundingRequest, ground
 from tasks.importers.generated_corpora import CONTACT_SHEET
@@ -69,10 +69,10 @@ def _small_video(view: VideoView, uri: str | None) -> VideoView:
 def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **context: Any) -> str:
     """Return the page as HTML; `show_video` adds the files of its example videos."""
     settings = job.settings_of(TrainingSettings)
-    trainings = trainings_of(store, settings, job.run_id)
+    model_methods = methods_by_model(store, settings, job.run_id)
     student = own_student(store, settings, job.run_id)
     with Catalogue(store) as catalogue:
-        answers = _Answers(catalogue, list(trainings), student)
+        answers = _Answers(catalogue, list(model_methods), student)
         examples, made = answers.examples(), {row["model_id"] for row in models_in(store)}
         return render(
             "report.html",
@@ -107,7 +107,7 @@ class _Answers:
     """The queries of a report."""
 
     catalogue: Catalogue
-    trainings: Sequence[str]
+    model_ids: Sequence[str]
     student: str
 
     def rows(self, sql: str) -> Rows:
@@ -136,14 +136,14 @@ class _Answers:
 
     def losses(self) -> Rows:
         return self.rows(f"""
-            SELECT model_id, step, loss FROM training_log WHERE model_id IN ({_listed(self.trainings)})
+            SELECT model_id, step, loss FROM training_log WHERE model_id IN ({_listed(self.model_ids)})
             ORDER BY model_id, step""")
 
     def speed(self) -> Rows:
         return self.rows(f"""
             SELECT model_id, round, max(epoch) + 1 AS epochs, round(avg(loss), 3) AS mean_loss,
                    round(median(videos_per_s), 1) AS videos_per_s, round(median(waiting_percent), 1) AS waiting_percent
-            FROM training_log WHERE model_id IN ({_listed(self.trainings)}) GROUP BY ALL ORDER BY ALL""")
+            FROM training_log WHERE model_id IN ({_listed(self.model_ids)}) GROUP BY ALL ORDER BY ALL""")
 
     def labels(self) -> Rows:
         chosen = f"model_id = {quoted(self.student)}"

@@ -65,8 +65,8 @@ def test_a_parameter_of_rounds_leaves_features_and_pairing_alone(
     touched = changed(ran, before)
     assert touched.isdisjoint({"videos", "features", "sentence_embeddings", "text_votes", "votes", "pairs"})
     assert {"pseudo_labels", "metrics", "completions"} <= touched
-    trainings = {shard.constants["model_id"] for shard in ran.table("training_log").snapshot().shards}
-    assert sum(name.startswith("tan@") for name in trainings) == 1, "TAN* knows nothing of it"
+    model_ids = {shard.constants["model_id"] for shard in ran.table("training_log").snapshot().shards}
+    assert sum(name.startswith("tan@") for name in model_ids) == 1, "TAN* knows nothing of it"
     assert {word for word, _ in planned(ran, capsys).values()} <= {"skip", "run"}
     assert [planned(ran, capsys)[name][0] for name in ("burn-in", "rounds", "evaluation")] == ["skip"] * 3
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from storage import Store
-from tasks.evaluation.results import student_of, trainings_of
+from tasks.evaluation.results import methods_by_model, student_of
 from tasks.pipeline.job import Job
 from tasks.pipeline.run_record import record_run
 from tasks.training.model_files import find_model, is_calibrated, models_in, read_model, write_model
@@ -48,10 +48,10 @@ def test_a_run_that_found_its_training_done_stands_for_the_model_of_its_own_sett
 
 def test_data_that_came_later_does_not_hide_a_run(job: Job) -> None:
     store = Store(job.store)
-    before = trainings_of(store, job.settings_of(TrainingSettings), RUN)
+    before = methods_by_model(store, job.settings_of(TrainingSettings), RUN)
     store.table("steps").retire({"source": "wikihow"})  # what is trained on is another corpus now
-    assert set(trainings_of(store, job.settings_of(TrainingSettings))) != set(before)
-    assert set(trainings_of(store, job.settings_of(TrainingSettings), RUN)) >= {
+    assert set(methods_by_model(store, job.settings_of(TrainingSettings))) != set(before)
+    assert set(methods_by_model(store, job.settings_of(TrainingSettings), RUN)) >= {
         name for name, method in before.items() if method == "vina"
     }
     assert student_of(store, RUN) == student_of(Store(job.store), RUN) == find_model(store, RUN)["model_id"]
