@@ -71,6 +71,14 @@ def test_every_module_is_in_its_folders_readme(folder: Path) -> None:
     assert missing == [], f"{guide.relative_to(ROOT)} does not name them"
 
 
+def test_readmes_name_only_modules_that_exist() -> None:
+    modules = {path.name for room in (*ROOMS, "tests") for path in (ROOT / room).rglob("*.py")} | {"NAME.py"}
+    for path in texts():
+        if path.suffix == ".md":
+            named = set(re.findall(r"`[\w/]*?(\w+\.py)`", path.read_text()))
+            assert named <= modules, f"{path.relative_to(ROOT)} names {named - modules}"
+
+
 def test_every_folders_readme_says_how_to_add_one() -> None:
     guides = [ROOT / "storage", ROOT / "vina_model", ROOT / "flows", ROOT / "tests", ROOT / "tasks"]
     guides += [folder for folder in (ROOT / "tasks").iterdir() if (folder / "README.md").exists()]

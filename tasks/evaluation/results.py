@@ -142,14 +142,14 @@ def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
 
 
 def student_of(store: Store, run: str) -> str:
-    """The student of a run; a training's own name is taken as it is."""
+    """Return the student of a run; a model id is returned as it is."""
     if "@" in run:
         return run
     return own_student(store, settings_of_run(store, run), run)
 
 
 def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
-    """The student of a run of these settings: the one it had, or would have now."""
+    """Return the student of a run with these settings: the one it had, or would have now."""
     if recorded := _recorded(store, run_id):
         return str(recorded["model_id"])
     return model_ids(settings, corpus_of(store, settings.backbone, settings.selection)).student
