@@ -16,52 +16,76 @@ def _knob(default: float, low: float, high: float, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Knobs:
-    """The six difficulty knobs, then rates that presets leave alone, then sizes."""
+    """Knobs of time, of what is seen, of speech, of articles, and sizes.
+
+    The defaults are those of the preset `htstep`. The knobs of time name the statistic of real annotations that they
+    are set by (`vina stats --compare demo:htstep FOLDER` compares them).
+    """
+
+    duration_s: float = _knob(331, 20, 10_000, "Median duration of a video, in seconds.")
+    duration_p10_s: float = _knob(150, 10, 10_000, "Duration that one video in ten stays below.")
+    duration_p90_s: float = _knob(699, 20, 20_000, "Duration that one video in ten exceeds.")
+    shown_share: float = _knob(0.42, 0.02, 0.98, "Mean share of an article's steps that a video shows.")
+    shown_spread: float = _knob(0.21, 0.01, 0.5, "Standard deviation of that share: set by its p10 and p90.")
+    repeat_rate: float = _knob(0.26, 0, 1, "Share of shown steps that have more than one segment.")
+    segment_s: float = _knob(8.0, 1, 600, "Median length of a segment, before those that do not fit are shortened.")
+    segment_spread: float = _knob(1.2, 0, 3, "Standard deviation of the log of lengths: set by their mean and p90.")
+    order_noise: float = _knob(
+        0.2, 0, 10, "How far a step moves from its place in the article (0 to 1): set by the pairs of steps in order."
+    )
+    gap_shape: float = _knob(
+        0.5, 0.05, 50, "Evenness of the gaps between segments: set by the R@1 of steps that are spread evenly."
+    )
+    gap_tilt: float = _knob(
+        0.5, 0, 1, "How much a gap grows with the steps that are left out: set by the spread of (start - place)."
+    )
+    gap_ends: float = _knob(
+        2.0, 0.1, 20, "Length of the first and the last gap, in mean gaps: set by the R@1 of the video's centre."
+    )
+    overlap_rate: float = _knob(
+        0.015, 0, 0.9, "How often a segment begins before the one before it ends: set by the seconds with two steps."
+    )
 
     feature_noise: float = _knob(
-        1.0,
-        0,
-        100,
-        "Standard deviation of the noise in every second's feature vector; that of the concepts is about 1.",
-    )
-    narration_lag_s: float = _knob(
-        4.0,
-        0,
-        60,
-        "Mean distance, in seconds, between a narration and what it is about: half the time too early, half too late.",
-    )
-    missing_share: float = _knob(0.5, 0, 0.95, "Share of an article's steps that a video does not show.")
-    paraphrase_rate: float = _knob(
-        0.9,
-        0,
-        1,
-        "How often a speaker uses other words than the article: for the action, and for the object.",
-    )
-    off_topic_share: float = _knob(
-        0.25,
-        0,
-        0.9,
-        "Share of narrations that have nothing to do with what is shown: chit-chat, asides about other tasks.",
+        1.0, 0, 100, "Standard deviation of the noise in every second's feature vector; that of the concepts is about 1."
     )
     look_strength: float = _knob(
-        0.5,
-        0,
-        3,
-        "How much the look of each video (light, colours, camera) changes its features; 0: all look the same.",
+        0.5, 0, 3, "How much the look of each video (light, colours, camera) changes its features; 0: all look the same."
+    )
+    talk_share: float = _knob(0.4, 0, 1, "Share of the time between steps in which somebody talks.")
+    same_object_share: float = _knob(
+        0.4, 0, 1, "Share of the other actions between steps that are done with an object of the article's steps."
     )
 
-    swap_rate: float = _knob(0.2, 0, 1, "How often two neighbouring steps are shown in the other order.")
-    repeat_rate: float = _knob(0.15, 0, 1, "How often a shown step is shown again later.")
-    silent_rate: float = _knob(0.3, 0, 1, "How often a shown step has no narration.")
-    unseen_rate: float = _knob(0.25, 0, 1, "How often a step that is not shown has a narration.")
-    topic_rate: float = _knob(0.7, 0, 1, "How often a video begins by saying what it is about.")
+    narration_every_s: float = _knob(5.0, 1, 1_000, "Seconds per narration, on average.")
+    alignable_share: float = _knob(0.3, 0, 1, "Share of narrations about something that the video shows.")
+    in_sync_share: float = _knob(0.15, 0, 1, "Share of narrations that are spoken while it is shown.")
+    narration_lag_s: float = _knob(
+        15.0, 0, 600, "Mean distance between an alignable narration that is not in sync and what it is about."
+    )
+    mention_share: float = _knob(
+        0.15, 0, 1, "Share of the other narrations that name an object on the screen and no action."
+    )
+    unseen_step_share: float = _knob(0.1, 0, 1, "Share of the other narrations about steps that are not shown.")
+    topic_share: float = _knob(0.1, 0, 1, "Share of the other narrations about the topic of the video.")
+    paraphrase_rate: float = _knob(
+        0.7, 0, 1, "How often a speaker uses words for the action, or the object, that no article uses."
+    )
     pronoun_rate: float = _knob(0.2, 0, 1, "How often a speaker says `it` where the article names the object.")
 
-    num_tasks: int = _knob(40, 1, 2_000, "Tasks, one article each.")
+    steps_per_article: float = _knob(10.1, 2, 20, "Steps of an article, on average.")
+    steps_spread: float = _knob(0.45, 0, 1, "Standard deviation of the log of an article's number of steps.")
+    wording_rate: float = _knob(
+        0.8, 0, 1, "How often an article has its own words for a step: another verb, another order, a clause more."
+    )
+    two_action_share: float = _knob(0.15, 0, 1, "Share of steps with two actions.")
+    rare_word_rate: float = _knob(0.1, 0, 1, "How often a step or a sentence has a rare word in it.")
+
+    num_articles: int = _knob(40, 2, 2_000, "Articles.")
+    unseen_share: float = _knob(0.2, 0, 0.9, "Share of the articles that no training video is about.")
     num_actions: int = _knob(24, 8, 24, "Actions in use, at most 24.")
     num_objects: int = _knob(60, 16, 60, "Objects in use, at most 60, in four themes.")
-    steps_per_task: int = _knob(10, 3, 12, "Steps of an article, on average: it has two more or fewer.")
-    num_videos: int = _knob(1_500, 1, 1_000_000, "Videos; one in ten is for validation, one in ten for testing.")
+    num_videos: int = _knob(2_000, 1, 1_000_000, "Videos; of twenty, four are held out.")
     num_rendered: int = _knob(3, 0, 1_000, "How many of the test videos are drawn as MP4 files as well.")
     feature_width: int = _knob(128, 8, 4_096, "Numbers in a feature vector.")
 
@@ -72,24 +96,13 @@ class Knobs:
                 raise ValueError(f"knob {knob.name} is {value}; it goes from {low:,} to {high:,}")
 
 
+_HTSTEP = Knobs()
 PRESETS = {
-    "easy": Knobs(
-        feature_noise=0.5,
-        narration_lag_s=2,
-        missing_share=0.3,
-        paraphrase_rate=0.6,
-        off_topic_share=0.15,
-        look_strength=0.2,
-    ),
-    "default": Knobs(),
-    "hard": Knobs(
-        feature_noise=1.25,
-        narration_lag_s=6,
-        missing_share=0.6,
-        paraphrase_rate=0.92,
-        off_topic_share=0.35,
-        look_strength=0.6,
-    ),
+    "default": _HTSTEP,
+    "htstep": _HTSTEP,
+    "crosstask": _HTSTEP,
+    "coin": _HTSTEP,
+    "short": _HTSTEP,
 }
 
 
