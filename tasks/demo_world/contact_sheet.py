@@ -12,8 +12,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from storage.objects import atomic_file
 from tasks.demo_world.articles import DemoStep
+from tasks.demo_world.lettering import wrapped
 from tasks.demo_world.pixels import HEIGHT, WIDTH
-from tasks.demo_world.script import PRESENTER, Scene, Video
+from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video
 
 STEP_COLOUR, OTHER_COLOUR = (0, 128, 92), (170, 170, 170)
 """Of the borders around frames of steps and of other scenes."""
@@ -86,11 +87,11 @@ def _lay_out(video: Video, frames: Iterable[Image.Image], y: int) -> tuple[list[
         items.append(_Item(left, top, frame, colour=OTHER_COLOUR if scene.step is None else STEP_COLOUR))
         below = top + HEIGHT + 2 * BORDER + 3
         items.append(_Item(left, below, text=f"{scene.start_s:.1f} - {scene.end_s:.1f} s", colour=_PALE_INK))
-        for line in _wrapped(_caption(video, scene), _CELL, _CAPTION_LINES):
+        for line in wrapped(_caption(video, scene), _CELL, _CAPTION_LINES, _CAPTION):
             below += _CAPTION + 4
             items.append(_Item(left, below, text=line))
     y += -(-len(video.scenes) // _COLUMNS) * row_height
-    for line in _wrapped(_not_shown(video), _SHEET_WIDTH - 2 * _PAGE, 10):
+    for line in wrapped(_not_shown(video), _SHEET_WIDTH - 2 * _PAGE, 10, _CAPTION):
         items.append(_Item(_PAGE, y, text=line, colour=_PALE_INK))
         y += _CAPTION + 4
     return items, y + 2 * _PAGE
@@ -98,13 +99,14 @@ def _lay_out(video: Video, frames: Iterable[Image.Image], y: int) -> tuple[list[
 
 def _title_of(video: Video) -> str:
     title = f"{video.video_id}   {video.article.title}   {video.duration_s:.1f} s"
-    return _wrapped(title, _SHEET_WIDTH - 2 * _PAGE, 1, _TITLE)[0]
+    return wrapped(title, _SHEET_WIDTH - 2 * _PAGE, 1, _TITLE)[0]
 
 
 def _caption(video: Video, scene: Scene) -> str:
     if scene.step is not None:
         return _named(scene.step, video.article.steps[scene.step])
-    return "presenter" if scene.action == PRESENTER else "other scene"
+    names = {PRESENTER: "presenter", TITLE: "title card", FINISHED: f"finished: {scene.object}"}
+    return names.get(scene.action, "other scene")
 
 
 def _named(row: int, step: DemoStep) -> str:
@@ -115,20 +117,3 @@ def _not_shown(video: Video) -> str:
     shown = {scene.step for scene in video.shown}
     absent = [_named(row, step) for row, step in enumerate(video.article.steps) if row not in shown]
     return f"not shown: {'  '.join(absent) or 'nothing, every step is there'}"
-
-
-def _wrapped(text: str, width: int, most: int, size: int = _CAPTION) -> list[str]:
-    """At most `most` lines no wider than `width` pixels; what does not fit ends in dots."""
-    font = ImageFont.load_default(size=size)
-    lines = [""]
-    for word in text.split(" "):
-        longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if font.getlength(longer) <= width or not lines[-1]:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    kept, lost = lines[:most], len(lines) > most
-    while kept[-1] and font.getlength(kept[-1] + "..." * lost) > width:
-        kept[-1], lost = kept[-1][:-1], True
-    kept[-1] += "..." * lost
-    return kept

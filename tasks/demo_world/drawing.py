@@ -1,4 +1,4 @@
-"""Draws one moment of a demo video: an object with its tools, or somebody who talks to the camera.
+"""Draws one moment of a demo video: an object with its tools, somebody who talks to the camera, or a title card.
 
 Drawn at twice the size of the video and with a margin, so that the camera can drift and edges come out smooth.
 """
@@ -8,11 +8,15 @@ from math import cos, pi, radians, sin
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
+from tasks.demo_world.lettering import wrapped
 from tasks.demo_world.pose import Part, Patch, Pose, Tool, line
 from tasks.demo_world.sprites import SIDE, Colour, Point, box, shrunk, wheel
 from tasks.demo_world.tools import EDGE, TOOLS
+
+_TITLE_SIZE, _TITLE_LINES = 42, 4
+"""Of the text on a title card: height in pixels of the canvas, and how many lines there may be."""
 
 
 class Viewpoint(NamedTuple):
@@ -110,3 +114,16 @@ def draw_presenter(canvas: Image.Image, view: Viewpoint, phase: float, skin: Col
         polygon([(side + 0.1 * x, -0.5 + eye_height * y) for x, y in wheel(12, 1)], (30, 30, 40))
     gape = 0.05 + 0.2 * abs(sin(6 * pi * phase)) * (0.6 + 0.4 * sin(2 * pi * phase))
     polygon([(0.3 * x, 0.15 + gape * y) for x, y in wheel(20, 1)], (120, 20, 30))
+
+
+def draw_title(canvas: Image.Image, margin: int, title: str, wall: Colour, shirt: Colour) -> None:
+    """Draw a card with a title. `margin`: how many pixels at each edge the camera may leave out."""
+    pen, (width, height) = ImageDraw.Draw(canvas), canvas.size
+    pen.rectangle((0, 0, width, height), fill=shirt)
+    left, top, right, bottom = margin + 16, margin + 16, width - margin - 17, height - margin - 17
+    paper = tuple(round(0.25 * part + 0.75 * 255) for part in wall)
+    pen.rounded_rectangle((left, top, right, bottom), 18, fill=paper, outline=EDGE, width=4)
+    text = "\n".join(wrapped(title, right - left - 40, _TITLE_LINES, _TITLE_SIZE))
+    font = ImageFont.load_default(size=_TITLE_SIZE)
+    pen.text((width / 2, height / 2 - 12), text, fill=EDGE, font=font, anchor="mm", align="center", spacing=8)
+    pen.rounded_rectangle((width / 2 - 56, bottom - 30, width / 2 + 56, bottom - 22), 4, fill=shirt)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
-from tasks.demo_world.script import PRESENTER, Video, World
+from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Video, World
 
 _HIDDEN = 256
 Vectors = npt.NDArray[np.float32]
@@ -26,6 +26,7 @@ class ConceptSpace:
         self._object = {name: rng.standard_normal(32) for name in (*objects, "")}
         self._into = rng.standard_normal((64, _HIDDEN)) / 8
         self._out = rng.standard_normal((_HIDDEN, world.knobs.feature_width)) * np.sqrt(2 / _HIDDEN)
+        self._action |= {name: rng.standard_normal(32) for name in (TITLE, FINISHED)}  # last: keeps the other vectors
         self._concepts: dict[tuple[str, str], Vectors] = {}
 
     def concept(self, action: str, thing: str) -> Vectors:

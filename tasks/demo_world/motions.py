@@ -1,7 +1,7 @@
-"""The 24 actions of the demo world as motions: what the object, the tools and loose bits do at a phase of a loop.
+"""The 24 actions of the demo world and the finished object as motions: what is seen at a phase of a loop.
 
-Each motion is a pure function of a phase in [0, 1). Loops last 1 to 2 s, so that any second shows what is going on;
-most of them start over with a jump.
+Each motion is a pure function of a phase in [0, 1): where the object, the tools and loose bits are. Loops last 1 to
+2 s, so that any second shows what is going on; most of them start over with a jump.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,9 @@ from itertools import pairwise
 from math import cos, floor, pi, sin
 from typing import NamedTuple
 
+from tasks.demo_world.finished import finished_pose
 from tasks.demo_world.pose import Part, Patch, Pose, Tool, disc, falling, line
+from tasks.demo_world.script import FINISHED
 from tasks.demo_world.sprites import box, wheel
 
 
@@ -241,5 +243,6 @@ MOTIONS = {
     "cover": Motion(18, _cover), "fill": Motion(18, _fill), "tie": Motion(24, _tie), "glue": Motion(24, _glue),
     "paint": Motion(18, _paint), "sand": Motion(18, _sand), "drill": Motion(18, _drill), "shake": Motion(12, _shake),
     "dry": Motion(24, _dry), "stack": Motion(18, _stack), "scrape": Motion(18, _scrape), "hang": Motion(24, _hang),
+    FINISHED: Motion(24, finished_pose),
 }  # fmt: skip
-"""By the action's `short` name in the lexicon."""
+"""By the action's `short` name in the lexicon, and `FINISHED`."""

@@ -20,7 +20,7 @@ from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
-from tasks.demo_world.script import PRESENTER, World
+from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, World
 from tasks.features.backbones import Backbone, Layer
 from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint
@@ -35,12 +35,14 @@ FRAMES = 6
 """Frames of a second that are looked at, at even distances."""
 WEIGHTS = Path(__file__).with_name("network.pt")
 _CHANNELS, _STRIDES, _WIDTH = (3, 24, 40, 60, 76, 92), (2, 2, 1, 2, 1), 96
-ACTION_NAMES = (*ACTIONS, PRESENTER)
+ACTION_NAMES = (*ACTIONS, PRESENTER, TITLE, FINISHED)
 OBJECT_NAMES = (*(thing.written for theme in THEMES for thing in theme.objects), "")
 SCENES = (
     *((action, thing.written) for theme in THEMES for action in actions_of(theme, Knobs())
       for thing in objects_of(theme, Knobs())),
+    *((FINISHED, thing.written) for theme in THEMES for thing in theme.objects),
     (PRESENTER, ""),
+    (TITLE, ""),
 )  # fmt: skip
 """All that a video of any world can show."""
 _ACTION_S = [ACTION_NAMES.index(action) for action, _ in SCENES]

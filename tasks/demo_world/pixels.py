@@ -15,9 +15,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from storage.objects import atomic_file
-from tasks.demo_world.drawing import Viewpoint, draw_action, draw_presenter
+from tasks.demo_world.drawing import Viewpoint, draw_action, draw_presenter, draw_title
 from tasks.demo_world.motions import MOTIONS
-from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.script import PRESENTER, TITLE, Scene, Video, World
 from tasks.demo_world.sprites import Colour, sprite
 
 WIDTH, HEIGHT, FPS = 224, 168, 12
@@ -25,7 +25,8 @@ _ZOOM, _MARGIN = 2, 10
 _CANVAS = (_ZOOM * (WIDTH + 2 * _MARGIN), _ZOOM * (HEIGHT + 2 * _MARGIN))
 _UNIT = 40 * _ZOOM
 """Half an object in pixels of the canvas: an object is about as high as half the video."""
-_PRESENTER_FRAMES = 24
+_FRAMES = {PRESENTER: 24, TITLE: 1}
+"""Frames in the loop of a scene without an object."""
 _FAIR, _DARK = (240, 196, 165), (110, 70, 48)
 Frame = npt.NDArray[np.uint8]
 
@@ -70,7 +71,7 @@ def draw_frames(world: World, video: Video) -> Iterator[Frame]:
     for row in np.unique(rows):
         frames = np.flatnonzero(rows == row)
         scene = video.scenes[row]
-        loop = draw_moments(scene, look, range(min(frames_of_loop(scene), len(frames))))
+        loop = draw_moments(scene, look, video.article.title, range(min(frames_of_loop(scene), len(frames))))
         for frame in frames:
             y, x = rng.integers(HEIGHT), rng.integers(WIDTH)
             video_file = through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
@@ -112,15 +113,17 @@ def look_of(world: World, video: Video) -> Look:
 
 def frames_of_loop(scene: Scene) -> int:
     """How many frames the scene's motion lasts before it starts over."""
-    if scene.action != PRESENTER and scene.action not in MOTIONS:
+    if scene.action in _FRAMES:
+        return _FRAMES[scene.action]
+    if scene.action not in MOTIONS:
         raise ValueError(
             f"the scene at {scene.start_s} s has the action {scene.action!r}: add a motion for it to motions.py"
         )
-    return _PRESENTER_FRAMES if scene.action == PRESENTER else MOTIONS[scene.action].frames
+    return MOTIONS[scene.action].frames
 
 
-def draw_moments(scene: Scene, look: Look, frames: Iterable[int]) -> list[Image.Image]:
-    """Some frames of the scene's loop, in the video's light but before the camera."""
+def draw_moments(scene: Scene, look: Look, title: str, frames: Iterable[int]) -> list[Image.Image]:
+    """Some frames of the scene's loop, in the video's light but before the camera. `title` is the article's."""
     length, room = frames_of_loop(scene), _draw_room(look)
     curve = [min(255, round(factor * value)) for factor in look.light for value in range(256)]
     moments = []
@@ -128,6 +131,8 @@ def draw_moments(scene: Scene, look: Look, frames: Iterable[int]) -> list[Image.
         canvas = room.copy()
         if scene.action == PRESENTER:
             draw_presenter(canvas, look.view, frame / length, look.skin, look.shirt)
+        elif scene.action == TITLE:
+            draw_title(canvas, 2 * _ZOOM * _MARGIN, title, look.wall, look.shirt)
         else:
             pose = MOTIONS[scene.action].pose(frame / length)
             draw_action(canvas, look.view, sprite(scene.object), pose, look.skin)

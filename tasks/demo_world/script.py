@@ -17,6 +17,10 @@ from tasks.demo_world.speech import Speaker
 
 PRESENTER = "presenter"
 """The action of a scene in which nobody does anything: somebody talks."""
+TITLE = "title"
+"""The action of a scene that is a card with the article's title; it has no object."""
+FINISHED = "finished"
+"""The action of a scene that shows the finished object, which nobody touches."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Makes network.pt: draws seconds of videos, and trains the network that recognises them.
 
-`python -m tasks.demo_world.train_network OUTPUT` takes a quarter of an hour on one core, a third of it to draw. Looks
+`python -m tasks.demo_world.train_network OUTPUT` takes 8 to 15 minutes on one core, a third of it to draw. Looks
 come from video numbers that no world reaches. Only the frames that the network looks at are drawn, half of them damaged
 as JPEG, which stands for H.264. The same seed gives the same file on one machine.
 """
@@ -30,7 +30,7 @@ from tasks.demo_world.network import (
     scene_chances,
 )
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, draw_moments, frames_of_loop, look_of, through_camera
-from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.script import PRESENTER, TITLE, Scene, Video, World
 
 # N clips, B clips of a batch, T frames, C channels, H x W pixels
 
@@ -40,8 +40,10 @@ SHOWN = (0, 2, 5, 7, 9, 11)
 """The frames of a second of video that the network looks at, as the decoder takes 16 from 12."""
 FIRST_NUMBER = 100_000_000
 STRENGTHS = (0.2, 0.5, 0.5, 0.65, 0.8)
-PRESENTERS = 0.03
-NUM_CLIPS, HELD_OUT, BATCH, EPOCHS, RATE = 7_500, 500, 64, 11, 4e-3
+WITHOUT_OBJECT = [(PRESENTER, ""), (TITLE, "")]
+SHARE_WITHOUT_OBJECT = 0.06
+NUM_TITLES = 100
+NUM_CLIPS, HELD_OUT, BATCH, EPOCHS, RATE = 8_000, 500, 64, 11, 4e-3
 
 
 class Drawn(NamedTuple):
@@ -53,14 +55,16 @@ class Drawn(NamedTuple):
 
 
 def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambda text: None) -> Drawn:
-    """Seconds of videos, each of another look; all scenes in turn, in random order."""
+    """Seconds of videos, each of another look; all scenes with an object in turn, in random order."""
     rng = np.random.default_rng(seed)
-    worlds = [World(Knobs(look_strength=strength, num_tasks=1), seed) for strength in STRENGTHS]
-    order = rng.permutation(len(SCENES) - 1)
+    worlds = [World(Knobs(look_strength=strength, num_tasks=NUM_TITLES), seed) for strength in STRENGTHS]
+    with_object = [scene for scene in SCENES if scene not in WITHOUT_OBJECT]
+    rng.shuffle(with_object)
     clips_NTHWC = np.empty((count, FRAMES, SIDE, WIDE, 3), np.uint8)
     scenes: list[tuple[str, str]] = []
     for row in range(count):
-        scenes.append((PRESENTER, "") if rng.random() < PRESENTERS else SCENES[order[row % len(order)]])
+        chosen = WITHOUT_OBJECT if rng.random() < SHARE_WITHOUT_OBJECT else with_object
+        scenes.append(chosen[row % len(chosen)])
         clips_NTHWC[row] = _draw_clip(rng, worlds[rng.integers(len(worlds))], FIRST_NUMBER + row, *scenes[-1])
         if row % 500 == 0:
             on_progress(f"drawing clip {row:,} of {count:,}")
@@ -73,10 +77,11 @@ def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambd
 
 def _draw_clip(rng: np.random.Generator, world: World, number: int, action: str, thing: str) -> npt.NDArray[np.uint8]:
     """T x H x W x C: a second that begins anywhere in the scene's loop."""
-    look = look_of(world, Video(number, "", world.articles[0], "train", 1.0, (), ()))
+    article = world.articles[rng.integers(len(world.articles))]
+    look = look_of(world, Video(number, "", article, "train", 1.0, (), ()))
     scene = Scene(0.0, 1.0, action, thing, None)
     begin, start_s = int(rng.integers(24)), rng.uniform(0, 60)
-    canvases = draw_moments(scene, look, [(begin + frame) % frames_of_loop(scene) for frame in SHOWN])
+    canvases = draw_moments(scene, look, article.title, [(begin + frame) % frames_of_loop(scene) for frame in SHOWN])
     edge = (WIDTH - HEIGHT * WIDE / SIDE) / 2
     video_files = [
         through_camera(canvas, look, start_s + frame / FPS) for canvas, frame in zip(canvases, SHOWN, strict=True)

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from tasks.demo_world.contact_sheet import BORDER, OTHER_COLOUR, STEP_COLOUR, draw_contact_sheet
 from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, render
-from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
 
 WORLD = World(replace(PRESETS["default"], num_tasks=4), 0)
 FRAME_AREA = (WIDTH + 2 * BORDER) * (HEIGHT + 2 * BORDER) - WIDTH * HEIGHT
@@ -38,6 +38,15 @@ def with_video(tmp_path: Path) -> Callable[..., tuple[Video, Path]]:
         return video, tmp_path / f"{number}.mp4"
 
     return video_file
+
+
+@pytest.fixture
+def title_and_finished(tmp_path: Path) -> tuple[Video, Path]:
+    """A title card and a finished lamp; drawn before `written` looks at texts."""
+    scenes = (Scene(0.0, 0.5, TITLE, "", None), Scene(0.5, 1.0, FINISHED, "lamp", None))
+    video = replace(WORLD.video(1), scenes=scenes, duration_s=1.0)
+    render(WORLD, video, tmp_path / "video.mp4")
+    return video, tmp_path / "video.mp4"
 
 
 @pytest.fixture
@@ -97,6 +106,15 @@ def test_captions_say_what_is_seen_and_what_is_missing(
     missing = text.split("not shown: ")[1]
     assert [f"step {row + 1}:" in missing for row in range(len(steps))] == [row != 2 for row in range(len(steps))]
     assert all(step.headline in missing.replace("  ", " ") for row, step in enumerate(steps) if row != 2)
+
+
+def test_title_cards_and_finished_objects_are_named(
+    title_and_finished: tuple[Video, Path], written: list[str], tmp_path: Path
+) -> None:
+    draw_contact_sheet([title_and_finished], tmp_path / "sheet.png")
+    assert written[1:5] == ["0.0 - 0.5 s", "title card", "0.5 - 1.0 s", "finished: lamp"]
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert count_borders(sheet, OTHER_COLOUR) == pytest.approx(2, abs=0.02)
 
 
 def test_long_words_are_cut_to_fit(

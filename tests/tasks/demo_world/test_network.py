@@ -11,7 +11,7 @@ from storage import Store
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.lexicon import ACTIONS
+from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.network import (
     ACTION_NAMES,
     FRAMES,
@@ -27,7 +27,7 @@ from tasks.demo_world.network import (
     scene_chances,
 )
 from tasks.demo_world.pixels import render
-from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
 from tasks.demo_world.train_network import BATCH, WIDE, Drawn, accuracy, draw_clips, train
 from tasks.features.backbones import backbone_of
 from tasks.features.extraction import extract
@@ -73,15 +73,19 @@ def test_scenes_of_looks_it_never_saw_are_recognised() -> None:
 
 
 def test_every_scene_of_a_video_is_among_those_it_can_name() -> None:
-    assert {action for action, _ in SCENES} == {*ACTIONS, PRESENTER}
-    assert len({thing for _, thing in SCENES}) == 61
+    assert {action for action, _ in SCENES} == {*ACTIONS, PRESENTER, TITLE, FINISHED}
+    objects = {thing.written for theme in THEMES for thing in theme.objects}
+    assert len(objects) == 60 and {thing for _, thing in SCENES} == {*objects, ""}
+    assert {thing for action, thing in SCENES if action == FINISHED} == objects
+    assert {scene for scene in SCENES if scene[1] == ""} == {(PRESENTER, ""), (TITLE, "")}
+    assert len(set(SCENES)) == len(SCENES)
     world = World(Knobs(num_videos=20), 3)
     assert {(scene.action, scene.object) for video in world for scene in video.scenes} <= set(SCENES)
 
 
 def test_a_sure_recognition_gives_the_eyes_concept() -> None:
     concept_space = ConceptSpace(World(Knobs(), 7))
-    for scene in (("chop", "tomato"), (PRESENTER, "")):
+    for scene in (("chop", "tomato"), (PRESENTER, ""), (TITLE, ""), (FINISHED, "lamp")):
         assert scene in SCENES
         guess = Guess(torch.zeros(1, len(ACTION_NAMES)), torch.zeros(1, len(OBJECT_NAMES)))
         guess.action_BA[0, ACTION_NAMES.index(scene[0])] = 40
@@ -104,6 +108,24 @@ def test_the_seconds_of_a_video_are_nearest_to_their_scenes(tmp_path: Path) -> N
     cosines = vectors @ concepts.T / np.linalg.norm(vectors, axis=1)[:, None] / np.linalg.norm(concepts, axis=1)
     right = [shown[row] == at(video, second + 0.5) for second, row in enumerate(cosines.argmax(1))]
     assert len(shown) > 3 and np.mean(right) > 0.8
+
+
+def test_title_cards_and_finished_objects_are_recognised_after_h264(tmp_path: Path) -> None:
+    world = World(Knobs(), 5)
+    shown = [(TITLE, ""), (FINISHED, "lamp"), (PRESENTER, ""), (FINISHED, "egg"), ("hang", "lamp"), (FINISHED, "tile")]
+    scenes = tuple(Scene(2.0 * row, 2.0 * row + 2, *scene, None) for row, scene in enumerate(shown))
+    backbone, concepts_SD = backbone_of(BACKBONE), concepts_of(5).numpy()
+    right = []
+    for number in (9, 19, 29):
+        path = tmp_path / f"{number}.mp4"
+        render(world, replace(world.video(number), scenes=scenes, duration_s=12.0), path)
+        run = backbone.load(None, 5, "cpu")
+        (found,) = extract([("video", str(path))], run, 8, backbone.frames, lambda count: None)
+        assert found.outputs is not None and len(found.outputs.main) == 12
+        for second, vector in enumerate(found.outputs.main.astype(np.float32)):
+            nearest = SCENES[int(np.linalg.norm(concepts_SD - vector, axis=1).argmin())]
+            right.append(nearest == shown[second // 2])
+    assert np.mean(right) > 0.9
 
 
 def at(video: Video, time_s: float) -> tuple[str, str]:

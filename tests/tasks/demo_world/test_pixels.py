@@ -15,7 +15,7 @@ from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.motions import MOTIONS
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, draw_frames, render
-from tasks.demo_world.script import PRESENTER, Scene, Video, World
+from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
 from tasks.demo_world.sprites import look_of_object
 
 OBJECTS = [thing.written for theme in THEMES for thing in theme.objects]
@@ -110,10 +110,10 @@ def test_all_objects_look_different() -> None:
 
 
 def test_all_actions_move_differently_within_a_second() -> None:
-    assert set(MOTIONS) == set(ACTIONS)
+    assert set(MOTIONS) == {*ACTIONS, FINISHED}
     world = world_of_looks(0)
     moves = {}
-    for action in (*ACTIONS, PRESENTER):
+    for action in (*ACTIONS, PRESENTER, FINISHED):
         video_file = drawn(world, script(world, (action, "" if action == PRESENTER else "lamp", 1.0)))
         change = np.abs(np.diff(video_file, axis=0)).mean(axis=3)
         moves[action] = change.mean(axis=0).reshape(HEIGHT // 8, 8, WIDTH // 8, 8).mean(axis=(1, 3))  # where it moves
@@ -149,6 +149,38 @@ def test_the_object_stays_in_sight_however_strong_the_look() -> None:
         assert not seen[:, :8].any() and not seen[:, -8:].any()
 
 
+def test_a_title_card_shows_the_title_of_the_article_inside_the_frame_however_strong_the_look() -> None:
+    world = world_of_looks(3)
+    for number in range(6):
+        video = script(world, (TITLE, "", 1 / FPS), number=number)
+        cards = [
+            drawn(world, replace(video, article=replace(video.article, title=title)))[0]
+            for title in ("", video.article.title, "W" * 60 + " Wheelbarrow" * 60)
+        ]
+        for card in cards[1:]:
+            text = np.abs(card - cards[0]).mean(axis=2) > 20
+            assert 0.02 < text.mean() < 0.3
+            assert not text[:12].any() and not text[-12:].any() and not text[:, :12].any() and not text[:, -12:].any()
+
+
+def test_a_title_card_stands_still_and_has_no_room() -> None:
+    world = world_of_looks(0)
+    card = drawn(world, script(world, (TITLE, "", 1.0)))
+    assert (card == card[0]).all()
+    corners = card[0][[0, 0, -1, -1], [0, -1, 0, -1]]
+    assert (corners == corners[0]).all(), "wall and table are not seen"
+
+
+def test_the_finished_object_rests_while_the_light_moves() -> None:
+    world = world_of_looks(0)
+    frames = drawn(world, script(world, (FINISHED, "tile", 2.0)))
+    middle = frames[:, HEIGHT // 2 - 25 : HEIGHT // 2 + 20, WIDTH // 2 - 25 : WIDTH // 2 + 25]
+    assert (middle == middle[0]).all()
+    assert np.abs(np.diff(frames, axis=0)).mean(axis=(1, 2, 3)).min() > 0.05
+    other = drawn(world, script(world, (FINISHED, "rice", 2.0)))
+    assert np.abs(other - frames).mean() > 2
+
+
 def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = world_of_looks(0)
     video = script(world, ("roll", "tomato", 2.0))
@@ -177,6 +209,7 @@ def test_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
         ((), "0 scenes in 0.0 s"),
         ((("roll", "tomato", 0.01),), "1 scenes in 0.01 s"),
         ((("juggle", "tomato", 1.0),), "the action 'juggle': add a motion"),
+        (((FINISHED, "", 1.0),), "called '': add it to THEMES"),
         ((("roll", "unicorn", 1.0),), "called 'unicorn': add it to THEMES"),
     ],
 )
