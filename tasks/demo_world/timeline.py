@@ -3,23 +3,28 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tasks.demo_world.knobs import Knobs
 
 _P90 = 1.2816
 """The 90th percentile of the normal distribution."""
+_FARTHEST = 2.6
+"""Durations are cut at this many standard deviations."""
 _LONGER_IN_LONGER = 0.5
 """A segment's length grows with this power of the video's duration."""
 _VIDEO_SHARE = 0.35
-"""Share of the variance of log lengths that a video's segments have in common."""
+"""Share of the variance of log lengths that the segments of a video have in common."""
 _MORE_REPEATS = 0.4
-"""Probability of one more segment, after the second."""
-_AT_ONCE_AGAIN = 0.5
-"""Probability that a step's next segment is the next one of the video."""
-_MOST_ANNOTATED = 0.95
-_SHORTEST_S = 1.0
+"""Probability of one more segment of a step, after its second."""
+_NEXT_AGAIN = 0.5
+"""Probability that a repetition comes directly after the step's last segment."""
+_MOST_ANNOTATED = 0.97
 _END_SHAPE = 1.5
 """Shape of the gamma distribution of what comes before the first segment and after the last one."""
+_SHORTEST_S = 1.0
+
+Lengths = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A video's duration, and its segments by start."""
+    """A video's duration, and its segments by start. Two segments of one step do not overlap."""
 
     duration_s: float
     segments: tuple[Segment, ...]
@@ -46,71 +51,69 @@ def draw_timeline(rng: np.random.Generator, knobs: Knobs, num_steps: int) -> Tim
     lengths = _lengths(rng, knobs, duration_s, len(steps))
     gaps = _gaps(rng, knobs, steps, lengths, duration_s, num_steps)
     clock, segments = 0.0, []
+    last_end: dict[int, float] = {}
     for step, length, gap in zip(steps, lengths, gaps, strict=True):
-        start = max(0.0, clock + gap)
-        segments.append(Segment(step, round(start, 2), round(start + length, 2)))
-        clock = start + length
-    segments = _without_touching_itself(segments)
-    return Timeline(round(duration_s, 2), tuple(sorted(segments, key=lambda segment: segment.start_s)))
+        start = max(clock + gap, last_end.get(step, 0.0))
+        end = min(start + length, duration_s)
+        clock = max(clock, end)
+        if end - start >= min(_SHORTEST_S, length) / 2:
+            segments.append(Segment(step, round(start, 2), round(end, 2)))
+            last_end[step] = round(end, 2)
+    return Timeline(duration_s, tuple(sorted(segments, key=lambda segment: segment.start_s)))
 
 
 def _duration(rng: np.random.Generator, knobs: Knobs) -> float:
-    """Two halves of lognormal distributions that meet at the median."""
-    z = rng.standard_normal()
-    other = knobs.duration_p90_s if z > 0 else knobs.duration_p10_s
-    spread = abs(np.log(other / knobs.duration_s)) / _P90
-    return float(knobs.duration_s * np.exp(np.clip(z, -3, 3) * spread))
+    """Return a duration from two halves of lognormal distributions that meet at the median."""
+    z = float(np.clip(rng.standard_normal(), -_FARTHEST, _FARTHEST))
+    percentile = knobs.duration_p90_s if z > 0 else knobs.duration_p10_s
+    spread = abs(np.log(percentile / knobs.duration_s)) / _P90
+    return round(float(knobs.duration_s * np.exp(z * spread)), 2)
 
 
 def _shown(rng: np.random.Generator, knobs: Knobs, num_steps: int) -> list[int]:
-    """The steps that are shown: at least one; their share has a beta distribution."""
-    concentration = max(knobs.shown_share * (1 - knobs.shown_share) / knobs.shown_spread**2 - 1, 0.1)
-    share = rng.beta(knobs.shown_share * concentration, (1 - knobs.shown_share) * concentration)
+    """Return the steps that are shown, at least one; their share has a beta distribution."""
+    mean, spread = knobs.shown_share, knobs.shown_spread
+    concentration = max(mean * (1 - mean) / spread**2 - 1, 0.1)
+    share = rng.beta(mean * concentration, (1 - mean) * concentration)
     count = int(np.clip(np.floor(share * num_steps + rng.random()), 1, num_steps))
-    return sorted(int(row) for row in rng.choice(num_steps, count, replace=False))
+    return sorted(int(row) for row in rng.permutation(num_steps)[:count])
 
 
 def _order(rng: np.random.Generator, knobs: Knobs, rows: list[int], num_steps: int) -> list[int]:
-    """The steps in the order of the video, with repetitions."""
-    places = [(row + 0.5) / num_steps + knobs.order_noise * rng.standard_normal() for row in rows]
+    """Return the steps in the order of the video, with repetitions."""
+    places = np.array(rows) / num_steps + knobs.order_noise * rng.standard_normal(len(rows))
     order = [rows[i] for i in np.argsort(places)]
     for row in list(order):
         if rng.random() < knobs.repeat_rate:
             for _ in range(int(rng.geometric(1 - _MORE_REPEATS))):
-                last = len(order) - 1 - order[::-1].index(row)
-                soon = rng.random() < _AT_ONCE_AGAIN
-                order.insert(last + 1 if soon else int(rng.integers(last + 1, len(order) + 1)), row)
+                after = len(order) - order[::-1].index(row)
+                is_next = rng.random() < _NEXT_AGAIN
+                order.insert(after if is_next else int(rng.integers(after, len(order) + 1)), row)
     return order
 
 
-def _lengths(rng: np.random.Generator, knobs: Knobs, duration_s: float, count: int) -> np.ndarray:
-    """Lognormal, correlated within a video and with its duration."""
+def _lengths(rng: np.random.Generator, knobs: Knobs, duration_s: float, count: int) -> Lengths:
+    """Return lognormal lengths, correlated within a video and with its duration; they fit into it."""
     of_duration = _LONGER_IN_LONGER * np.log(duration_s / knobs.duration_s)
     spread_of_durations = np.log(knobs.duration_p90_s / knobs.duration_p10_s) / (2 * _P90)
-    rest = max(knobs.segment_spread**2 - (_LONGER_IN_LONGER * spread_of_durations) ** 2, 0.0)
-    of_video = np.sqrt(_VIDEO_SHARE * rest) * rng.standard_normal()
-    own = np.sqrt((1 - _VIDEO_SHARE) * rest) * rng.standard_normal(count)
-    lengths = np.maximum(knobs.segment_s * np.exp(of_duration + of_video + own), _SHORTEST_S)
+    variance = max(knobs.segment_spread**2 - (_LONGER_IN_LONGER * spread_of_durations) ** 2, 0.0)
+    of_video = np.sqrt(_VIDEO_SHARE * variance) * rng.standard_normal()
+    of_segment = np.sqrt((1 - _VIDEO_SHARE) * variance) * rng.standard_normal(count)
+    lengths = np.maximum(knobs.segment_s * np.exp(of_duration + of_video + of_segment), _SHORTEST_S)
     return lengths * min(1.0, _MOST_ANNOTATED * duration_s / lengths.sum())
 
 
 def _gaps(
-    rng: np.random.Generator, knobs: Knobs, steps: list[int], lengths: np.ndarray, duration_s: float, num_steps: int
-) -> np.ndarray:
-    """The seconds before each segment; the rest of the video comes after the last one."""
+    rng: np.random.Generator, knobs: Knobs, steps: list[int], lengths: Lengths, duration_s: float, num_steps: int
+) -> Lengths:
+    """Return the seconds before each segment, negative where two overlap; the rest comes after the last one."""
     count = len(steps)
-    skipped = np.abs(np.diff([0, *steps, num_steps - 1])) / num_steps
-    weights = rng.gamma(knobs.gap_shape, 1 / knobs.gap_shape, size=count + 1) * (1 - knobs.gap_tilt + knobs.gap_tilt * skipped * (count + 1))
-    ends = rng.gamma(_END_SHAPE, knobs.gap_ends / _END_SHAPE, size=2)
-    weights[[0, -1]] = ends * (1 - knobs.gap_tilt + knobs.gap_tilt * skipped[[0, -1]] * (count + 1))
-    weights += 1e-6
+    weights = rng.gamma(knobs.gap_shape, 1 / knobs.gap_shape, count + 1)
+    weights[[0, -1]] = rng.gamma(_END_SHAPE, knobs.gap_ends / _END_SHAPE, 2)
+    skipped = np.abs(np.diff([0, *steps, num_steps - 1])) / num_steps * (count + 1)
+    weights = weights * (1 - knobs.gap_tilt + knobs.gap_tilt * skipped) + 1e-6
     gaps = weights / weights.sum() * (duration_s - lengths.sum())
-    overlapping = np.flatnonzero(rng.random(count) < knobs.overlap_rate)
-    for i in overlapping:
+    for i in np.flatnonzero(rng.random(count) < knobs.overlap_rate):
         if i and steps[i] != steps[i - 1]:
             gaps[i] = -rng.uniform(0.2, 0.9) * min(lengths[i], lengths[i - 1])
     return gaps[:-1]
-
-
-def _without_touching_itself(segments: list[Segment]) -> list[Segment]:
-    return segments
