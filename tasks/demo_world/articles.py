@@ -8,7 +8,8 @@ from statistics import NormalDist
 import numpy as np
 
 from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.lexicon import ACTIONS, THEMES, Object, Theme
+from tasks.demo_world.lexicon import ACTIONS, THEMES, Theme
+from tasks.demo_world.objects import Object
 from tasks.demo_world.wording import Pair, explain, one_of, phrase
 
 FEWEST_STEPS, MOST_STEPS = 2, 30
@@ -71,7 +72,7 @@ def write_articles(knobs: Knobs, seed: int) -> tuple[DemoArticle, ...]:
         theme = THEMES[number % len(THEMES)]
         title, mains = _title(rng, theme, objects_of(theme, knobs), titles)
         titles.add(title)
-        article_rng = np.random.default_rng([seed, 1, 1 + number])
+        article_rng = np.random.default_rng([seed, 1, number, 1])
         steps = tuple(
             DemoStep(actions, phrase(article_rng, knobs, actions), explain(article_rng, actions[0][0]))
             for actions in _choose_actions(article_rng, theme, knobs, mains, counts[number])

@@ -156,8 +156,8 @@ _ACTIONS = (
         "drill a hole through {}", "bore through {}", "make a pilot hole in {}", "pierce {} near the edge",
         "drill into {} at the mark",
     ), "an electric drill", (
-        "poke an opening in {}", "go straight in {} with the power tool", "spin the bit into {}", "punch one in {}",
-        "put a screw sized gap in {}",
+        "poke a gap in {}", "go straight in {} with the power tool", "spin the bit into {}", "punch one in {}",
+        "put a screw sized opening in {}",
     ), ("Go slowly at first.", "Clamp the work before you start.")),
     Action("shake", (
         "shake {} vigorously", "agitate {} for a few seconds", "move {} rapidly back and forth",
@@ -189,7 +189,7 @@ _ACTIONS = (
         "hang {} on the wall", "suspend {} from a hook", "mount {} at eye level", "attach {} to the wall",
         "fix {} to a bracket",
     ), "a strong hook", (
-        "get {} up there", "dangle {} over here", "pop {} up high", "string {} up", "sling {} over the peg",
+        "hoist {} up there", "dangle {} over here", "pop {} up high", "string {} up", "sling {} over the peg",
     ), ("Check that it is level.", "Use a fixing that carries the weight.")),
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ def _objects(*lines: str) -> tuple[Object, ...]:
 KITCHEN = _objects(
     "potato: the potatoes, your potatoes, a large potato, three peeled potatoes | "
     "the spuds, these taters, my russets, those maris pipers",
-    "onion: the onions, one yellow onion, a medium onion, half of the onion | "
+    "onion: the onions, one yellow onion, a medium onion, the chopped onion | "
     "the shallots, those tearjerkers, my vidalias, some scallions",
     "tomato: the tomatoes, two ripe tomatoes, your tomatoes, a firm tomato | "
     "these red beauties, the romas, some cherry ones, my beefsteaks",
@@ -46,7 +46,7 @@ KITCHEN = _objects(
     "the chilies, some capsicum, these jalapenos, my hot guys",
     "mushroom: the mushrooms, a handful of mushrooms, your mushrooms, some fresh mushrooms | "
     "the portobellos, those brown caps, some shiitakes, this fungus",
-    "lemon: the lemons, one fresh lemon, half of the lemon, two lemons | "
+    "lemon: the lemons, one fresh lemon, the halved lemon, two lemons | "
     "the citrus, that sour fruit, some limes, this zesty fella",
     "bread: the bread, two slices of bread, a loaf of bread, some stale bread | "
     "the baguette, some sourdough, my toast, this crusty rye",

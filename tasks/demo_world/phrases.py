@@ -46,12 +46,12 @@ AFTER = (
 EXPLANATIONS = (
     "This takes about {number} minutes.", "Ask a friend for help if you need it.", "Beginners often skip this.",
     "You can do this up to {number} hours ahead.", "There is no need to hurry.", "Work in a room with fresh air.",
-    "Repeat {number} times if the result is not even.", "Some prefer to do this on {day}.", "Keep children away.",
+    "Repeat {number} times if the result is not even.", "Some prefer to do this in the evening.", "Keep children away.",
     "The exact amount depends on your taste.", "Old newspaper keeps the floor clean.", "Wear gloves if you like.",
     "Professionals do this in less than {number} minutes.", "A mistake here is easy to correct.",
     "It is normal if it looks uneven at first.", "You will get better with practice.", "Rest between two attempts.",
     "If you are unsure, try on a spare one first.", "Do not skip this, even if you are in a rush.",
-    "Store what is left over in a cool place.", "In {month} this may take longer.", "Stop if anything looks wrong.",
+    "Store what is left over in a cool place.", "In winter this may take longer.", "Stop if anything looks wrong.",
 )  # fmt: skip
 """Second sentences of a step's paragraph."""
 
