@@ -1,9 +1,12 @@
-"""The words of the demo world: actions and objects as an article writes them and as people say them.
+"""The words of the demo world: actions and objects as articles write them and as people say them.
 
-Speakers share few words with articles on purpose: that is the gap the method has to bridge.
+An action or an object has several phrases of each kind. No word that matters is in both: that is the gap the method has
+to bridge. `objects.py` holds the objects, `phrases.py` the sentences around them.
 """
 
 from typing import NamedTuple
+
+from tasks.demo_world.objects import CRAFT, GARDEN, KITCHEN, WORKSHOP, Object
 
 
 class Action(NamedTuple):
@@ -11,19 +14,14 @@ class Action(NamedTuple):
 
     short: str
     """As an annotator writes it, e.g. `chop`."""
-    written: str
-    """As an article's headline says it."""
+    written: tuple[str, ...]
+    """As headlines say it, in lower case; the first phrase is the canonical one."""
+    tool: str
+    """What an article may say that it is done with."""
     spoken: tuple[str, ...]
     """As speakers say it."""
-    advice: str
-    """The explanation under the headline."""
-
-
-class Object(NamedTuple):
-    """A thing. `written` is the article's word; `spoken` are the speakers' words, ready to follow a verb."""
-
-    written: str
-    spoken: tuple[str, ...]
+    advice: tuple[str, ...]
+    """Explanations under a headline."""
 
 
 class Theme(NamedTuple):
@@ -37,124 +35,189 @@ class Theme(NamedTuple):
 
 
 _ACTIONS = (
-    Action("chop", "Chop {} into small pieces", ("cut up {}", "dice {} real fine"), "Use a sharp knife."),
-    Action("wash", "Wash {} under running water", ("rinse off {}", "give {} a good clean"), "Cold water is best."),
-    Action("mix", "Mix {} thoroughly", ("stir {} all together", "whisk {} around"), "There should be no lumps left."),
-    Action("pour", "Pour {} slowly", ("tip in {}", "drizzle {} in"), "Keep a steady hand."),
-    Action("heat", "Heat {} gently", ("warm up {}", "get {} nice and hot"), "Do not let it smoke."),
-    Action("peel", "Peel {} carefully", ("take the skin off {}", "strip {} down"), "Start from the top."),
-    Action("spread", "Spread {} evenly", ("smear {} around", "smooth out {}"), "Reach every corner."),
-    Action("press", "Press {} firmly", ("squash {} down", "push on {} hard"), "Use the palm of the hand."),
-    Action("fold", "Fold {} in half", ("double {} over", "bend {} back on itself"), "Make a crisp crease."),
-    Action("roll", "Roll {} tightly", ("curl {} up", "twirl {} along"), "Leave no gaps."),
-    Action("measure", "Measure {} exactly", ("check the size of {}", "see how long {} is"), "Write the number down."),
-    Action("mark", "Mark {} with a pencil", ("draw a line on {}", "put a dot on {}"), "A light touch is enough."),
-    Action("cover", "Cover {} completely", ("wrap up {}", "put a lid over {}"), "No part should be seen."),
-    Action("fill", "Fill {} to the top", ("load up {}", "pack {} full"), "Leave a little room at the edge."),
-    Action("tie", "Tie {} securely", ("knot {} together", "bind {} round"), "Pull both ends."),
-    Action("glue", "Glue {} in place", ("stick {} on", "fix {} with some adhesive"), "Let it set."),
-    Action("paint", "Paint {} in two coats", ("brush some color on {}", "put a coat on {}"), "Let the first coat dry."),
-    Action("sand", "Sand {} until smooth", ("rub down {}", "buff up {}"), "Go with the grain."),
-    Action("drill", "Drill a hole through {}", ("bore into {}", "make an opening in {}"), "Go slowly at first."),
-    Action("shake", "Shake {} vigorously", ("jiggle {} about", "rattle {} a bit"), "Hold on to it well."),
-    Action("dry", "Dry {} with a towel", ("pat {} down", "blot {} off"), "Nothing should drip."),
-    Action("stack", "Stack {} neatly", ("pile up {}", "put {} on top of each other"), "The largest goes first."),
-    Action("scrape", "Scrape {} clean", ("scratch away at {}", "get the bits off {}"), "Hold the blade flat."),
-    Action("hang", "Hang {} on the wall", ("put up {}", "get {} onto the hook"), "Check that it is level."),
+    Action("chop", (
+        "chop {} into small pieces", "cut {} into chunks", "dice {} finely", "slice {} into thin strips",
+        "mince {} as finely as you can",
+    ), "a sharp knife", (
+        "hack {} up", "break {} down real tiny", "take the blade to {}", "go at {} with my cleaver", "whack {} apart",
+    ), ("Use a sharp knife.", "Keep your fingers out of the way.")),
+    Action("wash", (
+        "wash {} under running water", "rinse {} thoroughly", "clean {} with cold water",
+        "scrub {} until no dirt is left", "rinse the dust off {}",
+    ), "a bowl of cold water", (
+        "give {} a good bath", "hose {} down", "get all the muck off {}", "hold {} under the tap",
+        "swish {} around in the sink", "freshen {} up",
+    ), ("Cold water is best.", "Change the water when it is cloudy.")),
+    Action("mix", (
+        "mix {} thoroughly", "stir {} until well combined", "combine {} with the rest", "blend {} until smooth",
+        "whisk {} for a minute",
+    ), "a wooden spoon", (
+        "beat {} up", "work {} through", "get {} all jumbled up", "give {} a good whirl", "swirl {} around",
+        "muddle {} together",
+    ), ("There should be no lumps left.", "Start slowly and speed up.")),
+    Action("pour", (
+        "pour {} slowly", "add {} in a thin stream", "tip {} out gently", "empty {} into a bowl",
+        "trickle {} in little by little",
+    ), "a funnel", (
+        "drizzle {} over", "slosh {} on in there", "dump {} in", "let {} flow", "glug {} right in", "splash {} on top",
+    ), ("Keep a steady hand.", "Stop when the level is right.")),
+    Action("heat", (
+        "heat {} gently", "warm {} over a low flame", "bring {} up to temperature", "warm {} slowly",
+        "expose {} to moderate heat",
+    ), "a small burner", (
+        "get {} nice and toasty", "crank up the temp on {}", "put a bit of fire under {}", "let {} get really hot",
+        "cook {} a little", "zap {} for a bit",
+    ), ("Do not let it smoke.", "A low flame takes longer and is safer.")),
+    Action("peel", (
+        "peel {} carefully", "remove the skin from {}", "strip the outer layer off {}", "pare {} thinly",
+        "pull the outside off {}",
+    ), "a paring knife", (
+        "get the jacket off {}", "undress {}", "take {} out of its wrapper", "shave {} down", "shuck {}",
+    ), ("Start from the top.", "Long strokes waste less.")),
+    Action("spread", (
+        "spread {} evenly", "distribute {} across the surface", "smooth {} out into one layer", "lay {} out flat",
+        "scatter {} over the whole area",
+    ), "a spatula", (
+        "smear {} around", "slather {} about", "swipe {} from side to side", "get {} everywhere", "fan {} out",
+    ), ("Reach every corner.", "No bare spots should be left.")),
+    Action("press", (
+        "press {} firmly", "push {} down with both hands", "flatten {} with your palm", "squeeze {} tightly",
+        "apply pressure to {}",
+    ), "a heavy book", (
+        "squash {} a bit", "squish {} real good", "lean on {}", "mash {} in there", "give {} a hard shove",
+        "put some weight on {}",
+    ), ("Use the palm of the hand.", "Hold for a few seconds.")),
+    Action("fold", (
+        "fold {} in half", "bend {} over once", "crease {} along the middle", "tuck the edges of {} under",
+        "turn one side of {} over the other",
+    ), "the edge of a table", (
+        "double {} up", "flip {} onto itself", "make a little sandwich out of {}", "bring {} back on itself",
+        "close {} like a letter", "crimp {} down the center",
+    ), ("Make a crisp crease.", "The corners should meet.")),
+    Action("roll", (
+        "roll {} tightly", "wind {} into a coil", "curl {} up from one end", "turn {} into a cylinder",
+        "shape {} into a tube",
+    ), "a wooden dowel", (
+        "twirl {} along", "make a sausage out of {}", "spin {} round and round", "wrap {} around itself",
+        "make a burrito with {}",
+    ), ("Leave no gaps.", "Begin at the end that is closest to you.")),
+    Action("measure", (
+        "measure {} exactly", "determine the size of {}", "take the dimensions of {}", "check the length of {}",
+        "weigh or measure {}",
+    ), "a tape measure", (
+        "see how big {} might be", "eyeball {}", "get the numbers on {}", "hold my yardstick against {}",
+        "figure out how many inches for {}",
+    ), ("Write the number down.", "Check twice to be sure.")),
+    Action("mark", (
+        "mark {} with a pencil", "trace an outline on {}", "indicate the position on {}", "draw a line across {}",
+        "label {} clearly",
+    ), "a soft pencil", (
+        "put a dot on {}", "scribble on {}", "make a little x on {}", "jot a squiggle on {}", "doodle a guide on {}",
+    ), ("A light touch is enough.", "The line should be easy to erase.")),
+    Action("cover", (
+        "cover {} completely", "wrap {} in foil", "place a lid over {}", "seal {} under plastic",
+        "enclose {} on all sides",
+    ), "a clean cloth", (
+        "put {} to bed", "throw a blanket on {}", "hide {} away", "cap {} off", "bundle {} up",
+        "drape something across {}",
+    ), ("No part should be seen.", "Air must not get in.")),
+    Action("fill", (
+        "fill {} to the top", "load {} to the brim", "top {} up", "pack {} to capacity", "stuff {} generously",
+    ), "a small scoop", (
+        "cram {} right up", "jam {} till nothing else fits", "plump {} up", "put as much in {} as you can",
+        "use up all the room in {}",
+    ), ("Leave a little room at the edge.", "Tap the side to settle the contents.")),
+    Action("tie", (
+        "tie {} securely", "knot {} at both ends", "fasten {} with string", "bind {} together",
+        "secure {} with a double knot",
+    ), "a piece of string", (
+        "lash {} up", "loop a cord round {}", "hitch {} on", "cinch {} up good", "truss {} up", "strap {} down",
+    ), ("Pull both ends.", "The knot should not slip.")),
+    Action("glue", (
+        "glue {} in place", "attach {} with adhesive", "apply glue to {}", "bond {} to the surface", "cement {} down",
+    ), "a glue gun", (
+        "stick {} on", "paste {} on there", "get {} good and tacky", "slap some goop on {}", "make {} stay put",
+    ), ("Let it set.", "Wipe off what oozes out.")),
+    Action("paint", (
+        "paint {} in two coats", "apply a coat of paint to {}", "color {} with a brush", "coat {} evenly with paint",
+        "varnish {} from top to bottom",
+    ), "a fine brush", (
+        "slap some pigment on {}", "give {} a fresh look", "make {} all pretty and bright",
+        "touch {} up with emulsion", "do {} in blue", "jazz {} up",
+    ), ("Let the first coat dry.", "Thin coats look better than thick ones.")),
+    Action("sand", (
+        "sand {} until smooth", "smooth {} with sandpaper", "grind the edges of {}", "polish {} with a fine grit",
+        "file {} down",
+    ), "fine sandpaper", (
+        "rub {} down", "buff {} up", "take the roughness off {}", "get {} silky", "scuff {} a bit",
+        "get the splinters out of {}",
+    ), ("Go with the grain.", "Wear a mask against the dust.")),
+    Action("drill", (
+        "drill a hole through {}", "bore through {}", "make a pilot hole in {}", "pierce {} near the edge",
+        "drill into {} at the mark",
+    ), "an electric drill", (
+        "poke a gap in {}", "go straight in {} with the power tool", "spin the bit into {}", "punch one in {}",
+        "put a screw sized opening in {}",
+    ), ("Go slowly at first.", "Clamp the work before you start.")),
+    Action("shake", (
+        "shake {} vigorously", "agitate {} for a few seconds", "move {} rapidly back and forth",
+        "swing {} from side to side", "toss {} until loose",
+    ), "both hands", (
+        "jiggle {} about", "rattle {} a bit", "wiggle {} around", "give {} a good wobble", "bounce {} up and down",
+        "rock {} like a baby",
+    ), ("Hold on to it well.", "Ten seconds are enough.")),
+    Action("dry", (
+        "dry {} with a towel", "wipe {} until no moisture remains", "leave {} to dry in the air", "blot {} gently",
+        "remove all water from {}",
+    ), "a soft towel", (
+        "pat {} off", "dab {} a little", "get the wet out of {}", "mop {} up", "let {} sit in the sun", "blow on {}",
+    ), ("Nothing should drip.", "Do not rub.")),
+    Action("stack", (
+        "stack {} neatly", "arrange {} in a pile", "place {} on top of one another", "layer {} in rows",
+        "set {} one above the other",
+    ), "a flat base", (
+        "build a tower with {}", "put {} up high", "make a little pyramid of {}", "lump {} together",
+        "balance {} like blocks",
+    ), ("The largest goes first.", "Make sure that nothing leans.")),
+    Action("scrape", (
+        "scrape {} clean", "remove the residue from {}", "scour {} with a blade", "strip the old layer off {}",
+        "clear the surface of {}",
+    ), "a putty knife", (
+        "scratch away at {}", "get the gunk off {}", "chip at {}", "claw the crud off {}", "dig the bits off {}",
+    ), ("Hold the blade flat.", "Work away from your body.")),
+    Action("hang", (
+        "hang {} on the wall", "suspend {} from a hook", "mount {} at eye level", "attach {} to the wall",
+        "fix {} to a bracket",
+    ), "a strong hook", (
+        "hoist {} up there", "dangle {} over here", "pop {} up high", "string {} up", "sling {} over the peg",
+    ), ("Check that it is level.", "Use a fixing that carries the weight.")),
 )  # fmt: skip
-
-
-def _objects(*pairs: str) -> tuple[Object, ...]:
-    """From `written: spoken, spoken`."""
-    split = (pair.split(": ") for pair in pairs)
-    return tuple(Object(written, tuple(spoken.split(", "))) for written, spoken in split)
-
 
 THEMES = (
     Theme("kitchen", "Food and Entertaining", (
         "Make {} and {} Soup", "Make {} and {} Salad", "Bake a {} and {} Pie", "Cook {} with {}",
-    ), _objects(
-        "potato: the spuds, these taters", "onion: the shallots, that strong white bulb",
-        "tomato: these red beauties, the romas", "carrot: the orange sticks, those roots",
-        "garlic: some cloves, the smelly stuff", "dough: the pastry, my big ball of flour",
-        "butter: the margarine, a yellow knob", "rice: the grains, some basmati",
-        "egg: the yolks, a couple of whites", "chicken: the bird, my drumsticks",
-        "cheese: the cheddar, some parmesan", "pepper: the chilies, some capsicum",
-        "mushroom: the portobellos, those brown caps", "lemon: the citrus, that sour fruit",
-        "bread: the loaf, some baguette",
-    ), (
+    ), KITCHEN, (
         "chop", "wash", "mix", "pour", "heat", "peel", "spread", "press", "fold", "roll", "measure",
         "cover", "fill", "shake", "dry", "stack", "scrape",
     )),
     Theme("garden", "Home and Garden", (
         "Plant {} beside {}", "Grow {} with {}", "Prepare {} and {} for Winter", "Build a {} Bed with {}",
-    ), _objects(
-        "soil: the dirt, some of this earth", "seedling: the baby plants, those sprouts",
-        "flowerpot: the container, this terracotta thing", "compost: the mulch, that rotten stuff",
-        "rose: the bloom, these thorny ones", "hedge: the bushes, that green wall",
-        "watering can: the sprinkler, my little jug", "tree branch: the limb, those twigs",
-        "lawn: the grass, this turf", "gravel: the pebbles, some little stones",
-        "fence: the railing, those pickets", "trellis: the lattice, that climbing frame",
-        "bulb: the tulips, some daffodils", "herb: the basil, some parsley and thyme",
-        "wheelbarrow: the cart, my old barrow",
-    ), (
+    ), GARDEN, (
         "chop", "wash", "mix", "pour", "spread", "press", "measure", "mark", "cover", "fill", "tie",
         "paint", "dry", "stack", "scrape", "hang", "shake",
     )),
     Theme("workshop", "Home Repair", (
         "Repair a {} with {}", "Build a {} from {}", "Install a {} and {}", "Restore an Old {} with {}",
-    ), _objects(
-        "board: the plank, this piece of timber", "shelf: the rack, that ledge",
-        "nail: the brads, some of those spikes", "hinge: the pivot, this metal joint",
-        "drawer: the compartment, that sliding box", "pipe: the tubing, this plumbing",
-        "wire: the cable, those leads", "tile: the ceramic, these squares",
-        "door: the entrance panel, that big slab", "chair: the seat, my old stool",
-        "screw: the fasteners, some bolts", "cabinet: the cupboard, this unit",
-        "bicycle wheel: the rim, those spokes", "lamp: the light fixture, that bulb holder",
-        "window frame: the casement, this sash",
-    ), (
+    ), WORKSHOP, (
         "wash", "heat", "press", "measure", "mark", "cover", "tie", "glue", "paint", "sand", "drill",
         "dry", "stack", "scrape", "hang", "roll", "fill",
     )),
     Theme("craft", "Hobbies and Crafts", (
         "Make a {} and {} Wreath", "Decorate a {} with {}", "Craft a {} from {}", "Sew a {} and {} Toy",
-    ), _objects(
-        "paper: the sheet, some cardstock", "ribbon: the bow, that satin strip",
-        "yarn: the wool, this thread", "bead: the pearls, those shiny balls",
-        "candle: the wax, this wick", "felt: the fabric, some soft material",
-        "clay: the putty, my modelling stuff", "button: the fastener, those round discs",
-        "feather: the plume, some fluffy bits", "leather: the hide, that cowskin",
-        "basket: the hamper, this wicker thing", "jar: the glass, that mason pot",
-        "pinecone: the acorns, those woodsy bits", "stamp: the inkpad, that rubber block",
-        "balloon: the inflatable, this party thing",
-    ), (
+    ), CRAFT, (
         "chop", "mix", "pour", "heat", "spread", "press", "fold", "roll", "measure", "mark", "cover",
         "fill", "tie", "glue", "paint", "shake", "stack", "hang", "peel",
     )),
 )  # fmt: skip
 
 ACTIONS = {action.short: action for action in _ACTIONS}
-
-OPENERS = (
-    "so now i'm going to", "okay next you want to", "and then i just", "go ahead and", "what we'll do here is",
-    "after that you", "alright let's", "first thing i do is", "you're gonna want to", "at this point we",
-)  # fmt: skip
-TAILS = ("", "", "just like this", "like so", "you see", "real quick", "nice and easy", "until it looks right", "okay")
-ANNOUNCEMENTS = ("in a minute we're going to", "later on i'll", "coming up we have to", "soon we'll need to")
-RECALLS = ("so that's how you", "a moment ago i did", "as you saw we had to", "remember you have to")
-PRONOUNS = ("it", "this", "that", "them", "this one")
-CHAT = (
-    "hey everybody welcome back to my channel", "don't forget to subscribe and hit the like button",
-    "my grandmother used to do it this way", "let me know in the comments what you think",
-    "it's a beautiful day outside today", "sorry about the noise my dog is in the room",
-    "i've been doing this for about ten years now", "this video is sponsored by nobody at all",
-    "okay so that looks pretty good to me", "you can find the link in the description below",
-    "i love how this is turning out", "be patient it takes a little while",
-    "thanks so much for watching and i'll see you next time", "honestly it's easier than you think",
-    "a friend of mine asked me about this last week", "let me just move the camera over here",
-)  # fmt: skip
-TOPICS = (
-    "today i'm going to show you how to {}", "so that is how you {}", "in this video we {}",
-    "a lot of you have asked me how to {}", "there are many ways to {} and this one is mine",
-)  # fmt: skip
-ASIDES = ("last week i had to", "some people like to", "my neighbor would", "in my other video i")
