@@ -20,7 +20,7 @@ from tasks.pipeline.stage import run_stage
 from tasks.training.settings import TrainingSettings
 
 RUN = "run-1"
-CORPUS = "demo:default,num_videos=160,num_tasks=6,num_rendered=2,steps_per_task=4,feature_noise=0.3"
+CORPUS = "demo:short,num_videos=160,num_articles=6,num_rendered=2,steps_per_article=4,feature_noise=0.3"
 SETTINGS = TrainingSettings(
     backbone=BACKBONE, selection="metadata", word_width=32, hidden_width=64, text_width=32, width=32, layers=2, heads=2,
     max_seconds=128, tan_epochs=8, epochs=8, burn_in_epochs=4, refresh_epochs=2, keep_share=0.5, batch_size=8,

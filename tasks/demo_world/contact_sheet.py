@@ -14,7 +14,8 @@ from storage.objects import atomic_file
 from tasks.demo_world.articles import DemoStep
 from tasks.demo_world.lettering import wrapped
 from tasks.demo_world.pixels import HEIGHT, WIDTH
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video
 
 STEP_COLOUR, OTHER_COLOUR = (0, 128, 92), (170, 170, 170)
 """Of the borders around frames of steps and of other scenes."""
@@ -114,6 +115,6 @@ def _named(row: int, step: DemoStep) -> str:
 
 
 def _not_shown(video: Video) -> str:
-    shown = {scene.step for scene in video.shown}
+    shown = {segment.step for segment in video.segments}
     absent = [_named(row, step) for row, step in enumerate(video.article.steps) if row not in shown]
     return f"not shown: {'  '.join(absent) or 'nothing, every step is there'}"

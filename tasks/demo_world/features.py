@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Video, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE
+from tasks.demo_world.script import Video, World
 
 _HIDDEN = 256
 Vectors = npt.NDArray[np.float32]

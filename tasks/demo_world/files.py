@@ -18,11 +18,13 @@ from tasks.demo_world.articles import DemoArticle
 from tasks.demo_world.contact_sheet import draw_contact_sheet
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.pixels import render
-from tasks.demo_world.script import Video, World, split_of, video_id
+from tasks.demo_world.script import SPLITS, Video, World
 
 BACKBONE = "demo-concepts"
 PRIMARY_TASKS = 18
 """As many of the tasks as CrossTask annotates; the others are its related tasks."""
+MOST_STEPS_OF_ARTICLE = 100
+"""Distance of two articles in HT-Step's step numbers."""
 
 
 def write_world(world: World, folder: Path, on_progress: Callable[[str], None] = lambda text: None) -> list[str]:
@@ -43,13 +45,13 @@ def write_world(world: World, folder: Path, on_progress: Callable[[str], None] =
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    lines = [f"{folder}: {len(world.articles):,} articles, {world.knobs.num_videos:,} videos, {len(video_files)} drawn"]
+    lines = [f"{folder}: {len(world.articles):,} articles, {len(world):,} videos, {len(video_files)} drawn"]
     if video_files:
         lines += [
             f"watch one: {folder / video_files[0][1].relative_to(partial)}",
             f"see three: {folder / 'contact_sheet.png'}",
         ]
-    return [*lines, f"import it: vina run --corpus {folder}"]
+    return [*lines, f"run it: vina run --preset demo --corpus {folder}"]
 
 
 def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]) -> list[tuple[Video, Path]]:
@@ -67,7 +69,7 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
         csv.writer(metadata).writerow(["video_id", "category_1", "category_2", "rank", "task_id"])
         for video in world:
             if video.number % 100 == 0:
-                on_progress(f"writing video {video.number:,} of {world.knobs.num_videos:,}")
+                on_progress(f"writing video {video.number:,} of {len(world):,}")
             article = video.article
             columns = (article.category, article.theme.title(), video.number % 200 + 1, article.task_id)
             csv.writer(metadata).writerow([video.video_id, *columns])
@@ -93,7 +95,7 @@ def _write_benchmarks(articles: Sequence[DemoArticle], videos: Sequence[Video], 
         for video in videos:
             htm_align.add(video.video_id, _aligned(video))
     _write_list(folder / "crosstask/videos.csv", videos)
-    _write_list(folder / "crosstask/videos_val.csv", [video for video in annotated if video.split == "val_seen"])
+    _write_list(folder / "crosstask/videos_val.csv", [video for video in annotated if video.split.startswith("val")])
     for video in annotated:
         name = f"{video.article.task_id}_{video.video_id}.csv"
         _write_csv(folder / "crosstask/annotations" / name, _crosstask_rows(video))
@@ -136,7 +138,7 @@ def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
 
 def step_index(articles: Sequence[DemoArticle], article: DemoArticle, row: int) -> int:
     """HT-Step's global_step_index, which has gaps."""
-    return 20 * articles.index(article) + row
+    return MOST_STEPS_OF_ARTICLE * articles.index(article) + row
 
 
 def _write_articles(articles: Sequence[DemoArticle], folder: Path) -> None:
@@ -173,18 +175,17 @@ def _crosstask_block(article: DemoArticle) -> str:
 
 
 def _crosstask_rows(video: Video) -> list[tuple[object, ...]]:
-    return [(scene.step + 1, scene.start_s, scene.end_s) for scene in video.scenes if scene.step is not None]
+    return [(segment.step + 1, segment.start_s, segment.end_s) for segment in video.segments]
 
 
 def _htstep_entry(video: Video, world: World) -> dict[str, Any]:
     annotations = [
         {
-            "segment": [scene.start_s, scene.end_s],
-            "id": step_index(world.articles, video.article, scene.step),
-            "label": video.article.steps[scene.step].headline,
+            "segment": [segment.start_s, segment.end_s],
+            "id": step_index(world.articles, video.article, segment.step),
+            "label": video.article.steps[segment.step].headline,
         }
-        for scene in video.scenes
-        if scene.step is not None
+        for segment in video.segments
     ]
     about = {"subset": video.split, "activity": video.article.title, "variation": "none", "duration": video.duration_s}
     return about | {"annotations": annotations}
@@ -207,9 +208,9 @@ def _aligned(video: Video) -> list[list[Any]]:
 
 
 def _write_splits(world: World, folder: Path) -> None:
-    splits: dict[str, list[str]] = {"train": [], "val_seen": [], "test_seen": []}
-    for number in range(world.knobs.num_videos):
-        splits[split_of(number)].append(video_id(world.seed, number))
+    splits: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for number in range(len(world)):
+        splits[world.split_of(number)].append(world.video_id(number))
     (folder / "htstep/video_splits.json").write_text(json.dumps(splits))
 
 

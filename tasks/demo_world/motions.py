@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tasks.demo_world.finished import finished_pose
 from tasks.demo_world.pose import Part, Patch, Pose, Tool, disc, falling, line
-from tasks.demo_world.script import FINISHED
+from tasks.demo_world.scenes import FINISHED
 from tasks.demo_world.sprites import box, wheel
 
 

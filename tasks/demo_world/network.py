@@ -20,7 +20,8 @@ from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE
+from tasks.demo_world.script import World
 from tasks.features.backbones import Backbone, Layer
 from tasks.features.decoding import Frames
 from tasks.features.network import Clips, Outputs, Run, read_checkpoint

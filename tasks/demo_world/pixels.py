@@ -17,7 +17,8 @@ from PIL import Image
 from storage.objects import atomic_file
 from tasks.demo_world.drawing import Viewpoint, draw_action, draw_presenter, draw_title
 from tasks.demo_world.motions import MOTIONS
-from tasks.demo_world.script import PRESENTER, TITLE, Scene, Video, World
+from tasks.demo_world.scenes import PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video, World
 from tasks.demo_world.sprites import Colour, sprite
 
 WIDTH, HEIGHT, FPS = 224, 168, 12

@@ -1,48 +1,25 @@
-"""The script of each demo video, second by second: scenes and narrations, the truth behind all files.
+"""The script of each demo video: its timeline, scenes and narrations, the truth behind all files.
 
-A video is a pure function of the world's seed and the video's number, so worlds of any size are made one by one.
+A video is a pure function of the world and the video's number, so worlds of any size are made one by one.
 """
 
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from tasks.demo_world.articles import DemoArticle, actions_of, objects_of, write_articles
+from tasks.demo_world.articles import DemoArticle, write_articles
 from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.lexicon import THEMES
+from tasks.demo_world.narration import Narration, Narrator
+from tasks.demo_world.scenes import Scene, draw_scenes
 from tasks.demo_world.speech import Speaker
+from tasks.demo_world.timeline import Segment, Timeline, draw_timeline
+from tasks.demo_world.wording import one_of
 
-PRESENTER = "presenter"
-"""The action of a scene in which nobody does anything: somebody talks."""
-TITLE = "title"
-"""The action of a scene that is a card with the article's title; it has no object."""
-FINISHED = "finished"
-"""The action of a scene that shows the finished object, which nobody touches."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What is seen from `start_s` to `end_s`. `step` is the row of the article's step, or None for another scene."""
-
-    start_s: float
-    end_s: float
-    action: str
-    object: str
-    step: int | None
-
-
-@dataclass(frozen=True)
-class Narration:
-    """A sentence. `step` is the step it is about, if any; `seen_s` is when that is shown, if it is."""
-
-    text: str
-    start_s: float
-    end_s: float
-    step: int | None
-    seen_s: tuple[float, float] | None
+SPLITS = ("train", "val_seen", "test_seen", "val_unseen", "test_unseen")
 
 
 @dataclass(frozen=True)
@@ -54,13 +31,9 @@ class Video:
     article: DemoArticle
     split: str
     duration_s: float
+    segments: tuple[Segment, ...]
     scenes: tuple[Scene, ...]
     narrations: tuple[Narration, ...]
-
-    @property
-    def shown(self) -> list[Scene]:
-        """The scenes that show a step, in time order."""
-        return [scene for scene in self.scenes if scene.step is not None]
 
 
 @dataclass(frozen=True)
@@ -69,115 +42,61 @@ class World:
 
     knobs: Knobs
     seed: int
-    articles: tuple[DemoArticle, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "articles", write_articles(self.knobs, self.seed))
+    @cached_property
+    def articles(self) -> tuple[DemoArticle, ...]:
+        """The articles, those of unseen splits too."""
+        return write_articles(self.knobs, self.seed)
+
+    def __len__(self) -> int:
+        return self.knobs.num_videos
 
     def __iter__(self) -> Iterator[Video]:
-        return (self.video(number) for number in range(self.knobs.num_videos))
+        return (self.video(number) for number in range(len(self)))
 
     def video(self, number: int) -> Video:
-        """The script of one video."""
+        """Return the script of one video."""
         rng = np.random.default_rng([self.seed, 2, number])
-        article = self.articles[int(rng.integers(len(self.articles)))]
-        scenes, duration_s = _scenes(rng, self.knobs, article)
+        article, timeline = self._plan(rng, number)
+        scenes = draw_scenes(rng, self.knobs, article, timeline)
         speaker = Speaker(rng, self.knobs, self.articles)
-        narrations = _narrations(rng, self.knobs, article, scenes, duration_s, speaker)
-        return Video(number, video_id(self.seed, number), article, split_of(number), duration_s, scenes, narrations)
+        narrations = Narrator(rng, self.knobs, article, timeline, scenes, speaker).narrate()
+        return Video(
+            number,
+            self.video_id(number),
+            article,
+            self.split_of(number),
+            timeline.duration_s,
+            timeline.segments,
+            scenes,
+            narrations,
+        )
+
+    def video_id(self, number: int) -> str:
+        """Return an id in the form of YouTube's: 11 letters, digits, dashes and underscores."""
+        digest = hashlib.blake2b(f"{self.seed}/{number}".encode(), digest_size=8).digest()
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+    def split_of(self, number: int) -> str:
+        """Return the split: of twenty videos 16 are for training, and one for each other split, if any is unseen."""
+        if number % 10 < 8:
+            return "train"
+        group = "unseen" if number // 10 % 2 and self._articles_by_seen[False] else "seen"
+        return f"{'val' if number % 10 == 8 else 'test'}_{group}"
 
     @property
     def rendered(self) -> list[int]:
         """The numbers of the videos that are drawn as files: the first ones for testing."""
-        testing = (number for number in range(self.knobs.num_videos) if split_of(number) == "test_seen")
+        testing = (number for number in range(len(self)) if self.split_of(number).startswith("test"))
         return [number for number, _ in zip(testing, range(self.knobs.num_rendered), strict=False)]
 
+    @cached_property
+    def _articles_by_seen(self) -> dict[bool, list[DemoArticle]]:
+        return {
+            is_seen: [article for article in self.articles if article.is_unseen != is_seen] for is_seen in (True, False)
+        }
 
-def video_id(seed: int, number: int) -> str:
-    """Return an id in the form of YouTube's: 11 letters, digits, dashes and underscores."""
-    digest = hashlib.blake2b(f"{seed}/{number}".encode(), digest_size=8).digest()
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
-def split_of(number: int) -> str:
-    """Of ten videos, eight are for training, one for validation, one for testing."""
-    return {8: "val_seen", 9: "test_seen"}.get(number % 10, "train")
-
-
-def _scenes(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[tuple[Scene, ...], float]:
-    """Steps in some order, with other scenes in between."""
-    rows = [row for row in range(len(article.steps)) if rng.random() >= knobs.missing_share]
-    rows = rows or [int(rng.integers(len(article.steps)))]
-    for i in range(len(rows) - 1):
-        if rng.random() < knobs.swap_rate:
-            rows[i], rows[i + 1] = rows[i + 1], rows[i]
-    for row in list(rows):
-        if rng.random() < knobs.repeat_rate:
-            rows.insert(int(rng.integers(rows.index(row) + 1, len(rows) + 1)), row)
-    clock, scenes = 0.0, []
-
-    def show(seconds: float, action: str, thing: str, step: int | None) -> None:
-        nonlocal clock
-        end = round(clock + seconds, 2)
-        scenes.append(Scene(clock, end, action, thing, step))
-        clock = end
-
-    show(rng.uniform(2, 6), PRESENTER, "", None)
-    for row in rows:
-        show(rng.uniform(4, 12), article.steps[row].action, article.steps[row].object, row)
-        if rng.random() < 0.7:
-            show(rng.uniform(3, 12), *_other_scene(rng, knobs, article), None)
-    show(rng.uniform(2, 6), PRESENTER, "", None)
-    return tuple(scenes), clock
-
-
-def _other_scene(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[str, str]:
-    """Somebody talks, or does something of the same theme that is no step of the article."""
-    if rng.random() < 0.4:
-        return PRESENTER, ""
-    theme = next(theme for theme in THEMES if theme.name == article.theme)
-    steps = {(step.action, step.object) for step in article.steps}
-    things = [thing.written for thing in objects_of(theme, knobs)]
-    others = [
-        (action, thing) for action in actions_of(theme, knobs) for thing in things if (action, thing) not in steps
-    ]
-    return others[int(rng.integers(len(others)))] if others else (PRESENTER, "")
-
-
-def _narrations(
-    rng: np.random.Generator,
-    knobs: Knobs,
-    article: DemoArticle,
-    scenes: tuple[Scene, ...],
-    duration_s: float,
-    speaker: Speaker,
-) -> tuple[Narration, ...]:
-    """Sentences in spoken order, one at a time, each at about the time its lag asks for."""
-    wanted: list[tuple[float, int | None, tuple[float, float] | None, float]] = []  # when, step, seen, lag
-    introduction = speaker.introduce(article) if rng.random() < knobs.topic_rate else None
-    for scene in scenes:
-        if scene.step is None or rng.random() < knobs.silent_rate:
-            continue
-        lag = float(rng.laplace(0, knobs.narration_lag_s)) if knobs.narration_lag_s else 0.0
-        middle = (scene.start_s + scene.end_s) / 2
-        wanted.append((middle + lag - 1.5, scene.step, (scene.start_s, scene.end_s), lag))
-    shown = {scene.step for scene in scenes}
-    for row in range(len(article.steps)):
-        if row not in shown and rng.random() < knobs.unseen_rate:
-            wanted.append((float(rng.uniform(0, duration_s)), row, None, 0.0))
-    others = knobs.off_topic_share / (1 - knobs.off_topic_share) * len(wanted)
-    for _ in range(int(others + rng.random())):
-        wanted.append((float(rng.uniform(0, duration_s)), None, None, 0.0))
-    clock, spoken = 0.0, []
-    if introduction:
-        clock = round(len(introduction.split()) / 2.8, 2)
-        spoken.append(Narration(introduction, 0.0, clock, None, None))
-    for when, step, seen, lag in sorted(wanted, key=lambda item: item[0]):
-        text = speaker.tell(article.steps[step], lag) if step is not None else speaker.chat(article)
-        start = round(max(clock, when, 0.0), 2)
-        end = round(start + max(1.0, len(text.split()) / 2.8), 2)
-        if end > duration_s:
-            break
-        spoken.append(Narration(text, start, end, step, seen))
-        clock = end
-    return tuple(spoken)
+    def _plan(self, rng: np.random.Generator, number: int) -> tuple[DemoArticle, Timeline]:
+        """Return what a video is about, and when it shows what."""
+        article = one_of(rng, self._articles_by_seen[not self.split_of(number).endswith("unseen")])
+        return article, draw_timeline(rng, self.knobs, len(article.steps))

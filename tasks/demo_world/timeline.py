@@ -11,7 +11,7 @@ _P90 = 1.2816
 """The 90th percentile of the normal distribution."""
 _FARTHEST = 2.6
 """Durations are cut at this many standard deviations."""
-_LONGER_IN_LONGER = 0.5
+_LONGER_IN_LONGER = 0.6
 """A segment's length grows with this power of the video's duration."""
 _VIDEO_SHARE = 0.35
 """Share of the variance of log lengths that the segments of a video have in common."""
@@ -52,14 +52,19 @@ def draw_timeline(rng: np.random.Generator, knobs: Knobs, num_steps: int) -> Tim
     gaps = _gaps(rng, knobs, steps, lengths, duration_s, num_steps)
     clock, segments = 0.0, []
     last_end: dict[int, float] = {}
+    unit_s = knobs.time_unit_s
     for step, length, gap in zip(steps, lengths, gaps, strict=True):
-        start = max(clock + gap, last_end.get(step, 0.0))
-        end = min(start + length, duration_s)
+        start = _rounded(max(clock + gap, last_end.get(step, 0.0)), unit_s)
+        end = min(_rounded(start + length, unit_s), duration_s)
         clock = max(clock, end)
-        if end - start >= min(_SHORTEST_S, length) / 2:
-            segments.append(Segment(step, round(start, 2), round(end, 2)))
-            last_end[step] = round(end, 2)
+        if end > start:
+            segments.append(Segment(step, start, end))
+            last_end[step] = end
     return Timeline(duration_s, tuple(sorted(segments, key=lambda segment: segment.start_s)))
+
+
+def _rounded(time_s: float, unit_s: float) -> float:
+    return round(round(float(time_s) / unit_s) * unit_s, 2)
 
 
 def _duration(rng: np.random.Generator, knobs: Knobs) -> float:

@@ -30,7 +30,8 @@ from tasks.demo_world.network import (
     scene_chances,
 )
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, draw_moments, frames_of_loop, look_of, through_camera
-from tasks.demo_world.script import PRESENTER, TITLE, Scene, Video, World
+from tasks.demo_world.scenes import PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video, World
 
 # N clips, B clips of a batch, T frames, C channels, H x W pixels
 
@@ -57,7 +58,7 @@ class Drawn(NamedTuple):
 def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambda text: None) -> Drawn:
     """Seconds of videos, each of another look; all scenes with an object in turn, in random order."""
     rng = np.random.default_rng(seed)
-    worlds = [World(Knobs(look_strength=strength, num_tasks=NUM_TITLES), seed) for strength in STRENGTHS]
+    worlds = [World(Knobs(look_strength=strength, num_articles=NUM_TITLES), seed) for strength in STRENGTHS]
     with_object = [scene for scene in SCENES if scene not in WITHOUT_OBJECT]
     rng.shuffle(with_object)
     clips_NTHWC = np.empty((count, FRAMES, SIDE, WIDE, 3), np.uint8)
@@ -78,7 +79,7 @@ def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambd
 def _draw_clip(rng: np.random.Generator, world: World, number: int, action: str, thing: str) -> npt.NDArray[np.uint8]:
     """T x H x W x C: a second that begins anywhere in the scene's loop."""
     article = world.articles[rng.integers(len(world.articles))]
-    look = look_of(world, Video(number, "", article, "train", 1.0, (), ()))
+    look = look_of(world, Video(number, "", article, "train", 1.0, (), (), ()))
     scene = Scene(0.0, 1.0, action, thing, None)
     begin, start_s = int(rng.integers(24)), rng.uniform(0, 60)
     canvases = draw_moments(scene, look, article.title, [(begin + frame) % frames_of_loop(scene) for frame in SHOWN])

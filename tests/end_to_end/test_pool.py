@@ -16,7 +16,7 @@ from storage.schemas import PROVENANCE, TABLES
 from tests.conftest import BUCKET
 from tests.end_to_end.conftest import DEADLINE_S, Cluster
 
-CORPUS = "demo:default,num_videos=40,num_rendered=4,steps_per_task=4"
+CORPUS = "demo:short,num_videos=40,num_rendered=4"
 OVERRIDES: dict[str, dict[str, Any]] = {
     "features": {"size_px": 64, "videos_per_shard": 1, "batch_size": 4},
     "training": {

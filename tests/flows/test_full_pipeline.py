@@ -14,7 +14,7 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.parts import RunParts
 from tasks.pipeline.stage import Dependencies, Stage
 
-TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3,missing_share=0.9"
+TINY = "demo:short,num_videos=10,num_rendered=1,duration_s=20,duration_p10_s=15,duration_p90_s=30"
 
 
 @pytest.fixture

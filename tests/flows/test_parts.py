@@ -35,11 +35,7 @@ TRAINING = TrainingSettings.of_preset("demo").changed(
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("imported") / "store"
-    import_corpus(
-        Job.of(
-            str(folder), "import", ImportSettings(corpus="demo:default,num_videos=30,num_rendered=3,steps_per_task=3")
-        )
-    )
+    import_corpus(Job.of(str(folder), "import", ImportSettings(corpus="demo:short,num_videos=30,num_rendered=3")))
     return folder
 
 

@@ -11,7 +11,7 @@ from storage import Store
 from storage.schemas import TABLES
 from tasks.importers.sources import forget_source
 
-CORPUS = "demo:default,num_videos=24,num_rendered=2,steps_per_task=3"
+CORPUS = "demo:short,num_videos=24,num_rendered=2"
 TRAINING = {"tan_epochs": 1, "epochs": 2, "burn_in_epochs": 1, "refresh_epochs": 1, "selection": "metadata"}
 SETTINGS: dict[str, dict[str, Any]] = {"features": {"size_px": 32}, "training": TRAINING}
 

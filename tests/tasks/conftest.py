@@ -11,9 +11,8 @@ import torch
 
 from storage import Store
 from storage.catalogue import Catalogue
+from tasks.demo_world.corpus import world_of
 from tasks.demo_world.files import BACKBONE, write_world
-from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.script import World
 from tasks.importers.settings import ImportSettings
 from tasks.importers.stage import import_corpus
 from tasks.pairing.pairs import _named
@@ -33,8 +32,8 @@ MakeJob = Callable[..., Job]
 def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of 40 videos, 32 of them for training."""
     folder = tmp_path_factory.mktemp("training")
-    knobs = Knobs(num_videos=40, num_tasks=5, num_rendered=0, steps_per_task=4, feature_width=16, feature_noise=0.3)
-    write_world(World(knobs, 0), folder / "corpus")
+    world = world_of("demo:short,num_videos=40,num_articles=5,num_rendered=0,feature_width=16,feature_noise=0.3")
+    write_world(world, folder / "corpus")
     store = Store(folder / "store")
     import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(folder / "corpus"))))
     with Catalogue(store) as catalogue:

@@ -15,7 +15,7 @@ from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, render
 from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
 
-WORLD = World(replace(PRESETS["default"], num_tasks=4), 0)
+WORLD = World(replace(PRESETS["short"], num_articles=4), 0)
 FRAME_AREA = (WIDTH + 2 * BORDER) * (HEIGHT + 2 * BORDER) - WIDTH * HEIGHT
 
 

@@ -12,7 +12,7 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.parts import run_here
 from tasks.pipeline.stage import reasons_to_run, run_stage
 
-TINY = "demo:default,num_videos=10,num_rendered=1,steps_per_task=3"
+TINY = "demo:short,num_videos=10,num_rendered=1"
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_a_world_by_its_name() -> None:
-    world = world_of("demo:easy,num_videos=7,seed=3")
+    world = world_of("demo:short,num_videos=7,seed=3")
     assert (world.knobs.num_videos, world.knobs.feature_noise, world.seed) == (7, 0.5, 3)
 
 
@@ -48,7 +48,7 @@ def test_a_world_is_imported_whole_and_once(store: Store) -> None:
     assert video_file["uri"].startswith(f"{store.uri}/objects/")
     assert store.objects.get(CONTACT_SHEET).startswith(b"\x89PNG")
     assert reasons_to_run(job, IMPORT) == ()
-    with pytest.raises(ValueError, match=r"holds demo:default,num_videos=10.*name another store"):
+    with pytest.raises(ValueError, match=r"holds demo:short,num_videos=10.*name another store"):
         import_corpus(Job.of(store.uri, "run-2", ImportSettings(corpus="demo:default")))
 
 

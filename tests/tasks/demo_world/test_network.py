@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from storage import Store
+from tasks.demo_world.corpus import world_of
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE
 from tasks.demo_world.knobs import Knobs
@@ -79,7 +80,7 @@ def test_every_scene_of_a_video_is_among_those_it_can_name() -> None:
     assert {thing for action, thing in SCENES if action == FINISHED} == objects
     assert {scene for scene in SCENES if scene[1] == ""} == {(PRESENTER, ""), (TITLE, "")}
     assert len(set(SCENES)) == len(SCENES)
-    world = World(Knobs(num_videos=20), 3)
+    world = world_of("demo:short,num_videos=20,seed=3")
     assert {(scene.action, scene.object) for video in world for scene in video.scenes} <= set(SCENES)
 
 
@@ -95,7 +96,7 @@ def test_a_sure_recognition_gives_the_eyes_concept() -> None:
 
 
 def test_the_seconds_of_a_video_are_nearest_to_their_scenes(tmp_path: Path) -> None:
-    world = World(Knobs(num_videos=20, steps_per_task=3), 5)
+    world = world_of("demo:short,num_videos=20,seed=5")
     video, path = video_uri_of(world, tmp_path, 24)
     backbone = backbone_of(BACKBONE)
     (found,) = extract([("video", str(path))], backbone.load(None, 5, "cpu"), 8, backbone.frames, lambda count: None)
@@ -135,7 +136,7 @@ def at(video: Video, time_s: float) -> tuple[str, str]:
 
 def test_its_features_may_stand_beside_imported_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store, video_files = Store(tmp_path / "store"), tmp_path / "videos"
-    video_uri_of(World(Knobs(num_videos=20), 0), video_files, 2)
+    video_uri_of(world_of("demo:short,num_videos=20"), video_files, 2)
     imported = tmp_path / "features" / BACKBONE
     imported.mkdir(parents=True)
     np.save(imported / "AAAAAAAAAAA.mp4.npy", np.zeros((3, WIDTH), np.float16))

@@ -23,7 +23,7 @@ VideoFile = npt.NDArray[np.int16]
 
 
 def world_of_looks(strength: float, seed: int = 0) -> World:
-    return World(replace(PRESETS["default"], look_strength=strength, num_tasks=4), seed)
+    return World(replace(PRESETS["short"], look_strength=strength, num_articles=4), seed)
 
 
 def script(world: World, *shots: tuple[str, str, float], number: int = 0) -> Video:

@@ -13,9 +13,8 @@ import torch
 from flows.cli.main import main
 from storage import Store
 from storage.catalogue import Catalogue
+from tasks.demo_world.corpus import world_of
 from tasks.demo_world.files import write_world
-from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.script import World
 from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
 from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_protocol
@@ -271,8 +270,8 @@ def test_both_variants_of_tan_are_measured(job: MakeJob) -> None:
 
 
 def test_a_published_tan_is_measured_too(tmp_path: Path) -> None:
-    knobs = Knobs(num_videos=10, num_tasks=2, num_rendered=0, missing_share=0.2, feature_width=1024)
-    write_world(World(knobs, 0), tmp_path / "corpus")
+    world = world_of("demo:short,num_videos=10,num_articles=2,num_rendered=0,shown_share=0.8,feature_width=1024")
+    write_world(world, tmp_path / "corpus")
     store = Store(tmp_path / "store")
     import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(tmp_path / "corpus"))))
     torch.manual_seed(0)

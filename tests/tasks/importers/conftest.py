@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,12 @@ import pytest
 
 from storage import Store
 from tasks.demo_world.files import BACKBONE, write_world
-from tasks.demo_world.knobs import Knobs
+from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.script import World
 from tasks.importers.import_session import Summary
 from tasks.importers.sources import import_source
 
-SMALL = Knobs(
-    num_videos=20, num_tasks=20, num_rendered=1, steps_per_task=3, missing_share=0.7, topic_rate=1.0, feature_width=8
-)
+SMALL = replace(PRESETS["short"], num_videos=20, num_articles=20, num_rendered=1, topic_share=0.5, feature_width=8)
 Import = Callable[..., Summary]
 
 

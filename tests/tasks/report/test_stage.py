@@ -31,7 +31,7 @@ def test_a_page_shows_the_corpus_and_its_videos_and_escapes_what_it_shows(tmp_pa
     job = Job.of(
         str(tmp_path / "store"),
         "run-1",
-        ImportSettings(corpus="demo:default,num_videos=10,num_rendered=1,steps_per_task=3"),
+        ImportSettings(corpus="demo:short,num_videos=10,num_rendered=1"),
     )
     store = Store(job.store)
     with record_run(store, job.run_id, ["import", "report"], job.model_dump()):

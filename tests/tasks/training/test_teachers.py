@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from storage import Store
+from tasks.demo_world.corpus import world_of
 from tasks.demo_world.files import BACKBONE, write_world
-from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.script import World
 from tasks.importers.settings import ImportSettings
 from tasks.importers.stage import import_corpus
 from tasks.pipeline.job import Interrupted, Job
@@ -150,8 +149,8 @@ def test_several_long_videos_are_labelled_in_windows(job: MakeJob) -> None:
 
 def test_a_published_tan_labels_the_burn_in(tmp_path: Path) -> None:
     """Its windows are slid over the video, and their scores averaged."""
-    knobs = Knobs(num_videos=3, num_tasks=1, num_rendered=0, missing_share=0.0, feature_width=1024)
-    write_world(World(knobs, 0), tmp_path / "corpus")
+    world = world_of("demo:short,num_videos=3,num_articles=2,num_rendered=0,shown_share=0.95,feature_width=1024")
+    write_world(world, tmp_path / "corpus")
     store = Store(tmp_path / "store")
     import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(tmp_path / "corpus"))))
     torch.manual_seed(0)
