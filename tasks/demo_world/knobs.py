@@ -20,24 +20,24 @@ class Knobs:
     duration_p10_s: float = _knob(150, 10, 10_000, "Duration that one video in ten stays below.")
     duration_p90_s: float = _knob(699, 20, 20_000, "Duration that one video in ten exceeds.")
     shown_share: float = _knob(0.42, 0.02, 0.98, "Mean share of an article's steps that a video shows.")
-    shown_spread: float = _knob(0.21, 0.01, 0.5, "Standard deviation of that share: set by its p10 and p90.")
-    repeat_rate: float = _knob(0.258, 0, 1, "Share of shown steps that have more than one segment.")
-    segment_s: float = _knob(8.0, 1, 600, "Median length of a segment, before those that do not fit are shortened.")
-    segment_spread: float = _knob(1.28, 0, 3, "Standard deviation of the log of lengths: set by their mean and p90.")
+    shown_spread: float = _knob(0.212, 0.01, 0.5, "Standard deviation of that share: set by its p10 and p90.")
+    repeat_rate: float = _knob(0.257, 0, 1, "Share of shown steps that have more than one segment.")
+    segment_s: float = _knob(8.2, 1, 600, "Median length of a segment, before those that do not fit are shortened.")
+    segment_spread: float = _knob(1.22, 0, 3, "Standard deviation of the log of lengths: set by their mean and p90.")
     order_noise: float = _knob(
-        0.17, 0, 10, "How far a step moves from its place in the article (0 to 1): set by the pairs of steps in order."
+        0.168, 0, 10, "How far a step moves from its place in the article (0 to 1): set by the pairs of steps in order."
     )
     gap_shape: float = _knob(
-        0.32, 0.05, 50, "Evenness of the gaps between segments: set by the R@1 of steps that are spread evenly."
+        0.45, 0.05, 50, "Evenness of the gaps between segments: set by the R@1 of steps that are spread evenly."
     )
     gap_tilt: float = _knob(
-        0.25, 0, 1, "How much a gap grows with the steps that are left out: set by the spread of (start - place)."
+        0.235, 0, 1, "How much a gap grows with the steps that are left out: set by the spread of (start - place)."
     )
     gap_ends: float = _knob(
-        5.2, 0.1, 20, "Length of the first and the last gap, in mean gaps: set by the R@1 of the video's centre."
+        5.1, 0.1, 20, "Length of the first and the last gap, in mean gaps: set by the R@1 of the video's centre."
     )
     overlap_rate: float = _knob(
-        0.01, 0, 0.9, "How often a segment begins before the one before it ends: set by the seconds with two steps."
+        0.005, 0, 0.9, "How often a segment begins before the one before it ends: set by the seconds with two steps."
     )
     time_unit_s: float = _knob(0.01, 0.01, 10, "Start and end of a segment are multiples of this.")
 
@@ -121,20 +121,20 @@ PRESETS = {
     ),
     "coin": replace(
         _HTSTEP,
-        duration_s=137,
+        duration_s=139,
         duration_p10_s=58,
         duration_p90_s=222,
         steps_per_article=4.35,
         steps_spread=0.42,
-        shown_share=0.71,
-        shown_spread=0.19,
-        repeat_rate=0.203,
-        segment_s=9.4,
-        segment_spread=1.22,
-        order_noise=0.165,
-        gap_shape=0.38,
-        gap_tilt=0.24,
-        gap_ends=5.5,
+        shown_share=0.705,
+        shown_spread=0.18,
+        repeat_rate=0.2,
+        segment_s=9.8,
+        segment_spread=1.2,
+        order_noise=0.16,
+        gap_shape=0.386,
+        gap_tilt=0.26,
+        gap_ends=7.0,
         overlap_rate=0.0,
         time_unit_s=1.0,
     ),

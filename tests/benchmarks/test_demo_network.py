@@ -11,7 +11,8 @@ from tasks.demo_world.knobs import Knobs
 from tasks.demo_world.lexicon import THEMES
 from tasks.demo_world.network import SCENES, WEIGHTS, DemoNetwork, as_frames, scene_chances
 from tasks.demo_world.pixels import render
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video, World
 from tasks.features.backbones import backbone_of
 from tasks.features.extraction import extract
 from tasks.features.network import Clips, Outputs

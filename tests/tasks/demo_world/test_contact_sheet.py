@@ -13,7 +13,8 @@ from PIL import Image, ImageDraw
 from tasks.demo_world.contact_sheet import BORDER, OTHER_COLOUR, STEP_COLOUR, draw_contact_sheet
 from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, render
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video, World
 
 WORLD = World(replace(PRESETS["short"], num_articles=4), 0)
 FRAME_AREA = (WIDTH + 2 * BORDER) * (HEIGHT + 2 * BORDER) - WIDTH * HEIGHT

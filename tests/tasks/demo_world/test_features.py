@@ -5,7 +5,8 @@ import pytest
 
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.knobs import Knobs
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE
+from tasks.demo_world.script import World
 
 
 @pytest.fixture(scope="module")

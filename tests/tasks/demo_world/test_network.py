@@ -28,7 +28,8 @@ from tasks.demo_world.network import (
     scene_chances,
 )
 from tasks.demo_world.pixels import render
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video, World
 from tasks.demo_world.train_network import BATCH, WIDE, Drawn, accuracy, draw_clips, train
 from tasks.features.backbones import backbone_of
 from tasks.features.extraction import extract

@@ -15,7 +15,8 @@ from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.motions import MOTIONS
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, draw_frames, render
-from tasks.demo_world.script import FINISHED, PRESENTER, TITLE, Scene, Video, World
+from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
+from tasks.demo_world.script import Video, World
 from tasks.demo_world.sprites import look_of_object
 
 OBJECTS = [thing.written for theme in THEMES for thing in theme.objects]

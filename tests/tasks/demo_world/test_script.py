@@ -10,7 +10,8 @@ import pytest
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.knobs import PRESETS, Knobs, choose_knobs, explain_knobs
 from tasks.demo_world.lexicon import ACTIONS, THEMES
-from tasks.demo_world.script import PRESENTER, Video, World, split_of
+from tasks.demo_world.scenes import PRESENTER
+from tasks.demo_world.script import Video, World, split_of
 
 MANY = 300
 
