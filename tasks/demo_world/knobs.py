@@ -95,6 +95,10 @@ class Knobs:
             value, low, high = getattr(self, knob.name), knob.metadata["low"], knob.metadata["high"]
             if not low <= value <= high:  # also false for NaN
                 raise ValueError(f"knob {knob.name} is {value}; it goes from {low:,} to {high:,}")
+        if not self.duration_p10_s <= self.duration_s <= self.duration_p90_s:
+            raise ValueError("the durations must be duration_p10_s <= duration_s <= duration_p90_s: change all three")
+        if self.in_sync_share > self.alignable_share:
+            raise ValueError(f"in_sync_share is {self.in_sync_share}, more than alignable_share {self.alignable_share}")
 
 
 _HTSTEP = Knobs()

@@ -7,6 +7,7 @@ from pathlib import Path
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.importers import (
+    coin,
     crosstask,
     features,
     howto100m,
@@ -20,6 +21,10 @@ from tasks.importers import (
 from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
 from tasks.importers.summary import Summary
+
+
+class NothingToImport(ValueError):
+    """No file of the source is at the path."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Source:
     read: Callable[[Files, ImportSession, Store, Options], None]
     expected: str
     """The files it knows."""
+    annotates_steps: bool = False
+    """Whether it brings annotated steps of articles."""
 
 
 def _plain(read: Callable[[Files, ImportSession], None]) -> Callable[[Files, ImportSession, Store, Options], None]:
@@ -70,10 +77,11 @@ SOURCES = {
     for source in (
         Source("howto100m", _plain(howto100m.import_howto100m), howto100m.EXPECTED),
         Source("wikihow", _plain(wikihow.import_wikihow), wikihow.EXPECTED),
-        Source("crosstask", _plain(crosstask.import_crosstask), crosstask.EXPECTED),
-        Source("htstep", _plain(htstep.import_htstep), htstep.EXPECTED),
+        Source("crosstask", _plain(crosstask.import_crosstask), crosstask.EXPECTED, annotates_steps=True),
+        Source("htstep", _plain(htstep.import_htstep), htstep.EXPECTED, annotates_steps=True),
+        Source("coin", _plain(coin.import_coin), coin.EXPECTED, annotates_steps=True),
         Source("htm-align", _plain(htm_align.import_htm_align), htm_align.EXPECTED),
-        Source("youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED),
+        Source("youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED, annotates_steps=True),
         Source("features", _read_features, features.EXPECTED),
         Source("texts", _read_texts, texts.EXPECTED),
         Source("videos", _read_videos, videos.EXPECTED),
@@ -101,7 +109,7 @@ def import_source(
             session.summary.damaged.append(str(problem))
         SOURCES[name].read(files, session, store, options)
     if not session.summary.num_files and not files.problems:
-        raise ValueError(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
+        raise NothingToImport(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
     return session.summary
 
 

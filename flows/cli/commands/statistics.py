@@ -1,4 +1,4 @@
-"""The command that shows what a benchmark's annotations hold, beside the paper's appendix."""
+"""The command that shows what a benchmark's annotations hold: beside the paper's appendix, or beside other data."""
 
 import argparse
 import json
@@ -6,6 +6,7 @@ import json
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from flows.cli.commands.comparison import compare_shapes
 from flows.cli.commands.shared import Add, existing_store, print_parts
 from tasks.evaluation.benchmarks.benchmark import ALL, Benchmark
 from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_benchmark
@@ -24,13 +25,27 @@ def add_commands(add: Add) -> None:
         "vina stats htstep --split val_seen",
     )
     names = [benchmark.name for benchmark in BENCHMARKS]
-    stats.add_argument("benchmark", metavar="BENCHMARK", choices=names, help="one of: " + ", ".join(names))
+    help_text = f"one of: {', '.join(names)}; with --compare any that B has annotated steps of (default: its only one)"
+    stats.add_argument("benchmark", metavar="BENCHMARK", nargs="?", help=help_text)
+    stats.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="compare the temporal shape of annotated videos: each a store, a demo world such as demo:easy, or a "
+        "folder of a data set; B is the reference",
+    )
     stats.add_argument("--split", metavar="NAME", default=ALL, help="only this one, e.g. val_seen (default: all)")
     stats.add_argument("--all", action="store_true", help=f"all activities, not the {SHOWN} best and {SHOWN} worst")
     stats.add_argument("--json", action="store_true", help="for scripts; it has all activities")
+    stats.set_defaults(refuse=stats.error)
 
 
 def _stats(options: argparse.Namespace) -> int:
+    if options.compare:
+        return compare_shapes(options)
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    if options.benchmark not in names:
+        options.refuse(f"argument BENCHMARK: choose one of {', '.join(names)}, or compare data with --compare")
     benchmark = find_benchmark(options.benchmark)
     statistics = read_statistics(existing_store(options.store), benchmark, options.split)
     if options.json:

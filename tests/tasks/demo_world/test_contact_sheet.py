@@ -15,6 +15,7 @@ from tasks.demo_world.knobs import PRESETS
 from tasks.demo_world.pixels import FPS, HEIGHT, WIDTH, render
 from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
 from tasks.demo_world.script import Video, World
+from tasks.demo_world.timeline import Segment
 
 WORLD = World(replace(PRESETS["short"], num_articles=4), 0)
 FRAME_AREA = (WIDTH + 2 * BORDER) * (HEIGHT + 2 * BORDER) - WIDTH * HEIGHT
@@ -28,7 +29,8 @@ def short_video(number: int, *rows: int | None) -> Video:
         step = video.article.steps[row or 0]
         start = scenes[-1].end_s
         scenes.append(Scene(start, start + 0.5, step.action, step.object, row))
-    return replace(video, scenes=tuple(scenes), duration_s=scenes[-1].end_s)
+    segments = [Segment(scene.step, scene.start_s, scene.end_s) for scene in scenes if scene.step is not None]
+    return replace(video, scenes=tuple(scenes), segments=tuple(segments), duration_s=scenes[-1].end_s)
 
 
 @pytest.fixture

@@ -18,31 +18,37 @@ from tasks.demo_world import files
 from tasks.demo_world.features import ConceptSpace
 from tasks.demo_world.files import BACKBONE, PRIMARY_TASKS, step_index, write_world
 from tasks.demo_world.knobs import PRESETS, Knobs
-from tasks.demo_world.script import World
+from tasks.demo_world.script import Video, World
+from tasks.demo_world.timeline import Segment
 from tasks.importers.settings import ImportSettings
 from tasks.importers.stage import import_corpus
 from tasks.pipeline.job import Job
 
 RATE = st.floats(0, 1)
 KNOBS = st.builds(
-    Knobs,
+    replace,
+    st.sampled_from(list(PRESETS.values())),
     num_videos=st.integers(1, 25),
-    num_tasks=st.integers(1, 24),
+    num_articles=st.integers(2, 24),
+    unseen_share=st.floats(0, 0.9),
     num_actions=st.integers(8, 24),
     num_objects=st.integers(16, 60),
-    steps_per_task=st.integers(3, 12),
+    steps_per_article=st.floats(2, 12),
+    two_action_share=RATE,
     feature_width=st.sampled_from([8, 31]),
     feature_noise=st.floats(0, 10),
-    narration_lag_s=st.floats(0, 60),
-    missing_share=st.floats(0, 0.95),
-    off_topic_share=st.floats(0, 0.9),
-    paraphrase_rate=RATE,
     look_strength=st.floats(0, 2),
-    swap_rate=RATE,
+    shown_share=st.floats(0.02, 0.98),
     repeat_rate=RATE,
-    silent_rate=RATE,
-    unseen_rate=RATE,
+    order_noise=st.floats(0, 2),
+    overlap_rate=st.floats(0, 0.9),
+    narration_every_s=st.floats(2, 30),
+    narration_lag_s=st.floats(0, 60),
+    alignable_share=st.floats(0.5, 1),
+    in_sync_share=st.floats(0, 0.5),
+    paraphrase_rate=RATE,
     pronoun_rate=RATE,
+    wording_rate=RATE,
     num_rendered=st.just(0),
 )
 
@@ -125,16 +131,21 @@ def check_videos(world: World, store: Store) -> None:
         )
 
 
+def short(video: Video, segment: Segment) -> str:
+    step = video.article.steps[segment.step]
+    return f"{step.action} {step.object}"
+
+
 def check_annotations(world: World, store: Store) -> None:
-    shown = [(video, scene) for video in world for scene in video.shown]
+    shown = [(video, segment) for video in world for segment in video.segments]
     columns = "video_id step_id text start_s end_s split"
     same(
         rows(store, "annotations", columns, benchmark="htstep"),
         [
             (
                 v.video_id,
-                str(step_index(world.articles, v.article, s.step or 0)),
-                v.article.steps[s.step or 0].headline,
+                str(step_index(world.articles, v.article, s.step)),
+                v.article.steps[s.step].headline,
                 s.start_s,
                 s.end_s,
                 v.split,
@@ -144,21 +155,18 @@ def check_annotations(world: World, store: Store) -> None:
     )
     primary = {article.task_id for article in world.articles[:PRIMARY_TASKS]}
     held_out = [(v, s) for v, s in shown if v.split != "train" and v.article.task_id in primary]
-    is_listed = any(v.split == "val_seen" for v in world if v.article.task_id in primary)
-    splits = {"val_seen": "validation", "test_seen": "test" if is_listed else "unlisted"}
+    is_listed = any(v.split.startswith("val") for v in world if v.article.task_id in primary)
+    splits = {"val": "validation", "test": "test" if is_listed else "unlisted"}
     same(
         rows(store, "annotations", columns, benchmark="crosstask"),
         [
-            (v.video_id, str((s.step or 0) + 1), f"{s.action} {s.object}", s.start_s, s.end_s, splits[v.split])
+            (v.video_id, str(s.step + 1), short(v, s), s.start_s, s.end_s, splits[v.split.split("_")[0]])
             for v, s in held_out
         ],
     )
     same(
         rows(store, "annotations", columns, benchmark="crosstask-articles"),
-        [
-            (v.video_id, str(s.step), v.article.steps[s.step or 0].headline, s.start_s, s.end_s, "test")
-            for v, s in held_out
-        ],
+        [(v.video_id, str(s.step), v.article.steps[s.step].headline, s.start_s, s.end_s, "test") for v, s in held_out],
     )
     same(
         rows(store, "annotations", "video_id narration_row text alignable start_s end_s", benchmark="htm-align"),
@@ -195,9 +203,7 @@ def test_the_tables_are_the_script(knobs: Knobs, seed: int) -> None:
 
 
 def test_a_drawn_video_brings_its_captions(tmp_path: Path) -> None:
-    world = World(
-        replace(PRESETS["easy"], num_videos=20, num_rendered=2, num_tasks=4, steps_per_task=3, feature_width=8), 3
-    )
+    world = World(replace(PRESETS["short"], num_videos=20, num_rendered=2, num_articles=4, feature_width=8), 3)
     store = imported(world, tmp_path)
     check_videos(world, store)
     video_files = rows(store, "videos", "video_id duration_s uri", source="videos")
@@ -213,7 +219,7 @@ def test_a_drawn_video_brings_its_captions(tmp_path: Path) -> None:
 
 
 def test_wikihow_all_alone_gives_the_same_headlines(tmp_path: Path) -> None:
-    world = World(Knobs(num_videos=1, num_rendered=0), 0)
+    world = World(replace(PRESETS["short"], num_videos=1, num_rendered=0), 0)
     write_world(world, tmp_path / "corpus")
     (tmp_path / "corpus/wikihow/wikihowSep.csv").unlink()
     import_corpus(Job.of(str(tmp_path / "store"), "run-1", ImportSettings(corpus=str(tmp_path / "corpus"))))
@@ -229,7 +235,7 @@ def test_wikihow_all_alone_gives_the_same_headlines(tmp_path: Path) -> None:
 
 
 def test_the_files_look_like_the_real_ones(tmp_path: Path) -> None:
-    write_world(World(Knobs(num_videos=30, num_rendered=0), 0), tmp_path / "c")
+    write_world(World(replace(PRESETS["short"], num_videos=30, num_rendered=0), 0), tmp_path / "c")
     with (tmp_path / "c/howto100m/HowTo100M_v1.csv").open() as file:
         assert next(csv.reader(file)) == ["video_id", "category_1", "category_2", "rank", "task_id"]
     narrations = json.loads((tmp_path / "c/howto100m/sentencified_htm.json").read_text())
@@ -247,7 +253,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(files, "_write_grounding", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_world(World(Knobs(num_videos=3, num_rendered=0), 0), tmp_path / "c")
+        write_world(World(replace(PRESETS["short"], num_videos=3, num_rendered=0), 0), tmp_path / "c")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -255,5 +261,5 @@ def test_a_folder_with_something_in_it_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     (tmp_path / "c/precious").write_text("x")
     with pytest.raises(ValueError, match="is there already"):
-        write_world(World(Knobs(num_videos=3, num_rendered=0), 0), tmp_path / "c")
+        write_world(World(replace(PRESETS["short"], num_videos=3, num_rendered=0), 0), tmp_path / "c")
     assert (tmp_path / "c/precious").read_text() == "x"

@@ -1,5 +1,6 @@
-"""A small world's files, a fresh copy for each test, and functions to import them and to read the tables."""
+"""Files of a small world and a small COIN, a fresh copy for each test; functions to import them and to read tables."""
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,23 @@ from tasks.importers.import_session import Summary
 from tasks.importers.sources import import_source
 
 SMALL = replace(PRESETS["short"], num_videos=20, num_articles=20, num_rendered=1, topic_share=0.5, feature_width=8)
+COIN = {
+    f"coin-{number}": {
+        "class": "BoilEgg",
+        "recipe_type": 7,
+        "subset": "training" if number else "testing",
+        "duration": 30.5,
+        "start": 0,
+        "end": 30.5,
+        "video_url": f"https://example.org/{number}",
+        "annotation": [
+            {"id": "12", "segment": [20.0, 25.5], "label": "take it out"},
+            {"id": "9", "segment": [1.0, 8.0 + number], "label": "heat the water"},
+        ],
+    }
+    for number in range(3)
+}
+"""COIN's database; the demo world has none."""
 Import = Callable[..., Summary]
 
 
@@ -25,6 +43,8 @@ Import = Callable[..., Summary]
 def world_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world") / "corpus"
     write_world(World(SMALL, 1), folder)
+    (folder / "coin").mkdir()
+    (folder / "coin/COIN.json").write_text(json.dumps({"database": COIN}))
     return folder
 
 

@@ -18,6 +18,7 @@ TEXT = {
     "wikihow": ("wikihowAll.csv", "wikihowSep.csv"),
     "crosstask": ("tasks_primary.txt", "tasks_related.txt", "videos.csv", "videos_val.csv", "annotations/*.csv"),
     "htstep": ("taxonomy.csv", "annotations.json", "video_splits.json"),
+    "coin": ("COIN.json",),
     "htm-align": ("htm_align.json",),
     "youwikihow": ("crosstask_test.json",),
     "videos": ("*.srt",),

@@ -315,6 +315,71 @@ def test_htstep(tmp_path: Path, bring: Import) -> None:
     assert sorted(row["video_id"] for row in rows(tmp_path, "videos")) == ["a", "b", "v"]
 
 
+def test_coin(tmp_path: Path, bring: Import) -> None:
+    good = {"id": "10", "segment": [1, 2.5], "label": " add &amp; stir "}
+    annotations = [
+        good,
+        {"id": 9, "segment": [3, 4], "label": "boil"},
+        {"id": "10", "segment": [5, 6], "label": "another label"},
+        {"id": "x", "segment": [1, 2], "label": "boil"},
+        {"id": "11", "segment": [1, 2], "label": " "},
+        {"id": "11", "segment": [1, 2]},
+        {"id": "9", "segment": [1], "label": "boil"},
+        {"id": "9", "segment": [4, 3], "label": "boil"},
+        {"id": "9", "segment": ["x", 3], "label": "boil"},
+        "odd",
+    ]
+    database = {
+        "v": {"class": "MakeTeaWithUSBKettle", "subset": "training", "duration": 9, "annotation": annotations},
+        "no split": {"class": "MakeTeaWithUSBKettle", "duration": -1, "annotation": [good]},
+        "nothing shown": {"class": "MakeTeaWithUSBKettle", "subset": "testing", "annotation": []},
+        "": {"class": "MakeTeaWithUSBKettle", "annotation": []},
+        "no class": {"annotation": [good]},
+        "no list": {"class": "MakeTea", "annotation": 1},
+        "no object": 1,
+    }
+    summary = bring("coin", write(tmp_path / "COIN.json", {"database": database, "version": "1.0"}))
+    kept = [(r["video_id"], r["step_id"], r["text"], r["start_s"], r["split"]) for r in rows(tmp_path, "annotations")]
+    assert kept == [
+        ("v", "10", "add & stir", 1, "training"),
+        ("v", "9", "boil", 3, "training"),
+        ("no split", "10", "add & stir", 1, "unknown"),
+    ]
+    (article,) = rows(tmp_path, "articles")
+    assert (article["article_id"], article["title"]) == ("coin/MakeTeaWithUSBKettle", "Make Tea With USB Kettle")
+    steps = [(row["row"], row["step_id"], row["headline"]) for row in rows(tmp_path, "steps")]
+    assert steps == [(0, "9", "boil"), (1, "10", "add & stir")]
+    videos = [(row["video_id"], row["split"], row["duration_s"]) for row in rows(tmp_path, "videos")]
+    assert videos == [("v", "training", 9), ("no split", "unknown", None), ("nothing shown", "testing", None)]
+    assert dict(summary.rejected) == {
+        "malformed step": 4,
+        "malformed segment": 1,
+        "unknown step": 1,
+        "end before start": 1,
+        "time is not a number": 1,
+        "wrong columns": 4,
+        "empty id": 1,
+    }
+
+
+def test_coin_steps_that_a_stored_article_lacks_are_rejected(tmp_path: Path, bring: Import) -> None:
+    def video(*ids: int) -> dict[str, Any]:
+        shown = [{"id": str(step), "segment": [step, step + 1], "label": f"label {step}"} for step in ids]
+        return {"class": "MakeTea", "subset": "testing", "duration": 20, "annotation": shown}
+
+    bring("coin", write(tmp_path / "part/COIN.json", {"database": {"a": video(1, 3)}}))
+    summary = bring("coin", write(tmp_path / "COIN.json", {"database": {"a": video(1, 3), "b": video(2, 3)}}))
+    assert [row["step_id"] for row in rows(tmp_path, "steps")] == ["1", "3"]
+    assert [(row["video_id"], row["step_id"]) for row in rows(tmp_path, "annotations")] == [
+        ("a", "1"),
+        ("a", "3"),
+        ("b", "3"),
+    ]
+    (reject,) = rows(tmp_path, "rejects")
+    assert dict(summary.rejected) == {"unknown step": 1}
+    assert reject["item"] == "b" and "`vina forget coin`" in reject["detail"]
+
+
 def test_htm_align(tmp_path: Path, bring: Import) -> None:
     narrations: list[Any] = [
         [1, 2, 3, "a &lt; b"],

@@ -21,6 +21,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Store:
     for source, folder in (
         ("crosstask", "crosstask"),
         ("htstep", "htstep"),
+        ("coin", "coin"),
         ("youwikihow", "youwikihow"),
         ("videos", "narrations_sample"),
     ):
@@ -79,6 +80,24 @@ def test_htstep(corpus: Store) -> None:
     assert (
         set(ask(corpus, "SELECT DISTINCT video_id, step_id, text FROM annotations WHERE benchmark = 'htstep'")) == given
     )
+
+
+def test_coin(corpus: Store) -> None:
+    query = "SELECT split, count(*), count(DISTINCT video_id) FROM annotations WHERE benchmark = 'coin' GROUP BY 1"
+    assert ask(corpus, query) == [("testing", 9_190, 2_354)]
+    assert ask(corpus, "SELECT count(*), count(duration_s) FROM videos WHERE source = 'coin'") == [(2_354, 2_354)]
+    database = json.loads((DATA / "coin/COIN.json").read_text())["database"]
+    labels = {
+        (f"coin/{video['class']}", shown["id"], " ".join(shown["label"].split()))  # one label has two spaces in a row
+        for video in database.values()
+        for shown in video["annotation"]
+    }
+    steps = ask(corpus, "SELECT article_id, step_id, headline FROM steps WHERE source = 'coin' ORDER BY ALL")
+    assert sorted(labels) == steps and len(steps) == 774
+    rows = ask(corpus, "SELECT article_id, step_id::INT FROM steps WHERE source = 'coin' ORDER BY article_id, row")
+    assert rows == sorted(rows) and len({article for article, _ in rows}) == 180
+    title = ask(corpus, "SELECT title FROM articles WHERE article_id = 'coin/ReplaceCDDriveWithSSD'")
+    assert title == [("Replace CD Drive With SSD",)]
 
 
 def test_youwikihow(corpus: Store) -> None:
