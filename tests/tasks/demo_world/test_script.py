@@ -92,7 +92,7 @@ def unlike_the_article(video: Video) -> float:
     """Share of narrations about steps that do not name the object as the article's author would."""
     told = [narration for narration in video.narrations if narration.step is not None]
     objects = [video.article.steps[narration.step or 0].object for narration in told]
-    return mean([thing not in narration.text for thing, narration in zip(objects, told, strict=True)])
+    return mean([thing not in narration.text for thing, narration in zip(objects, told, strict=True)] or [0.5])
 
 
 def repeated(video: Video) -> float:
