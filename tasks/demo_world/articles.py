@@ -1,6 +1,7 @@
 """The articles of the demo world: tasks that share actions, objects and steps, each in words of its own."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -66,12 +67,8 @@ def write_articles(knobs: Knobs, seed: int) -> tuple[DemoArticle, ...]:
     rng = np.random.default_rng([seed, 1])
     counts = _step_counts(rng, knobs)
     unseen = _unseen_articles(rng, knobs)
-    titles: set[str] = set()
     articles: list[DemoArticle] = []
-    for number in range(knobs.num_articles):
-        theme = THEMES[number % len(THEMES)]
-        title, mains = _title(rng, theme, objects_of(theme, knobs), titles)
-        titles.add(title)
+    for number, (theme, title, mains) in enumerate(_titles(rng, knobs, knobs.num_articles)):
         article_rng = np.random.default_rng([seed, 1, number, 1])
         steps = tuple(
             DemoStep(actions, phrase(article_rng, knobs, actions), explain(article_rng, actions[0][0]))
@@ -80,6 +77,11 @@ def write_articles(knobs: Knobs, seed: int) -> tuple[DemoArticle, ...]:
         task_id = str(1000 + 7 * number)
         articles.append(DemoArticle(task_id, title, theme.name, theme.category, steps, number in unseen))
     return tuple(articles)
+
+
+def write_titles(knobs: Knobs, seed: int, count: int) -> list[tuple[Theme, str]]:
+    """Return distinct titles, with their themes."""
+    return [(theme, title) for theme, title, _ in _titles(np.random.default_rng([seed, 1]), knobs, count)]
 
 
 def objects_of(theme: Theme, knobs: Knobs) -> tuple[Object, ...]:
@@ -109,6 +111,16 @@ def _unseen_articles(rng: np.random.Generator, knobs: Knobs) -> set[int]:
     """At least one article is seen."""
     count = min(round(knobs.unseen_share * knobs.num_articles), knobs.num_articles - 1)
     return set(rng.permutation(knobs.num_articles)[:count].tolist())
+
+
+def _titles(rng: np.random.Generator, knobs: Knobs, count: int) -> Iterator[tuple[Theme, str, list[str]]]:
+    """Yield the theme, the title and its two objects for each article."""
+    taken: set[str] = set()
+    for number in range(count):
+        theme = THEMES[number % len(THEMES)]
+        title, mains = _title(rng, theme, objects_of(theme, knobs), taken)
+        taken.add(title)
+        yield theme, title, mains
 
 
 def _title(

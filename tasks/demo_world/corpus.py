@@ -1,4 +1,6 @@
-"""A demo world as a corpus: `demo:default`, or `demo:easy,num_videos=200,seed=1` with other values for some knobs.
+"""A demo world as a corpus: `demo:default`, or `demo:short,num_videos=200,seed=1` with other values for some knobs.
+
+`demo:htstep,scripts=FOLDER` has the timelines of a real data set.
 
 A store holds one demo world and no real data beside it: otherwise models would be trained on a mixture.
 """
@@ -25,7 +27,13 @@ def world_of(corpus: str) -> World:
     seed = changes.pop("seed", "0")
     if not seed.isdigit():
         raise ValueError(f"corpus {corpus!r}: the seed {seed!r} is not a whole number")
-    return World(choose_knobs(preset, changes), int(seed))
+    scripts = changes.pop("scripts", "")
+    knobs = choose_knobs(preset, changes)
+    if scripts:
+        from tasks.demo_world.real_scripts import ScriptedWorld, read_scripts
+
+        return ScriptedWorld(knobs, int(seed), read_scripts(scripts))
+    return World(knobs, int(seed))
 
 
 def seed_in(store: Store) -> int:

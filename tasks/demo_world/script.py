@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -84,11 +85,12 @@ class World:
         group = "unseen" if number // 10 % 2 and self._articles_by_seen[False] else "seen"
         return f"{'val' if number % 10 == 8 else 'test'}_{group}"
 
-    @property
+    @cached_property
     def rendered(self) -> list[int]:
-        """The numbers of the videos that are drawn as files: the first ones for testing."""
+        """The numbers of the videos that are drawn as files: the shortest of the first ones for testing."""
         testing = (number for number in range(len(self)) if self.split_of(number).startswith("test"))
-        return [number for number, _ in zip(testing, range(self.knobs.num_rendered), strict=False)]
+        first = islice(testing, 8 * self.knobs.num_rendered)
+        return sorted(sorted(first, key=lambda number: self.video(number).duration_s)[: self.knobs.num_rendered])
 
     @cached_property
     def _articles_by_seen(self) -> dict[bool, list[DemoArticle]]:

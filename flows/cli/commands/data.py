@@ -9,9 +9,9 @@ from rich.console import Console
 
 from flows.cli.commands.shared import Add, existing_store, whole_number
 from storage import Store
+from tasks.demo_world.corpus import world_of
 from tasks.demo_world.files import write_world
-from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
-from tasks.demo_world.script import World
+from tasks.demo_world.knobs import PRESETS, explain_knobs
 from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
 from tasks.importers.summary import Summary
 from tasks.pipeline.run_record import name_run, record_run
@@ -46,11 +46,18 @@ def add_commands(add: Add) -> None:
         "demo",
         _demo,
         "write a demo world of how-to videos in the formats of the real data sets",
-        "vina demo demo-corpus --preset hard --set num_videos=2000 --set feature_noise=1.5",
+        "vina demo demo-corpus --preset htstep --set num_videos=600 --set feature_noise=1.5",
     )
     demo.add_argument("folder", metavar="FOLDER", type=Path, help="where to write it; it must be new or empty")
-    demo.add_argument("--preset", choices=list(PRESETS), default="default", help="how hard it is (default: default)")
+    demo.add_argument(
+        "--preset", choices=list(PRESETS), default="default", help="the shape of its videos (default: default)"
+    )
     demo.add_argument("--seed", type=whole_number, default=0, help="another seed is another world (default 0)")
+    demo.add_argument(
+        "--scripts",
+        metavar="DIR",
+        help="show steps when the videos of a real data set show theirs: a folder of HT-Step, CrossTask or COIN",
+    )
     demo.add_argument(
         "--set",
         action="append",
@@ -106,8 +113,9 @@ def _demo(options: argparse.Namespace) -> int:
         return 0
     if wrong := [change for change in options.changes if "=" not in change]:
         raise ValueError(f"--set {wrong[0]}: KNOB=VALUE is expected")
-    changes = dict(change.split("=", 1) for change in options.changes)
-    world = World(choose_knobs(options.preset, changes), options.seed)
+    changes = dict(change.split("=", 1) for change in options.changes) | {"seed": str(options.seed)}
+    changes |= {"scripts": options.scripts} if options.scripts else {}
+    world = world_of(",".join([options.preset, *(f"{name}={value}" for name, value in changes.items())]))
     with Console(stderr=True).status("") as status:
         written = write_world(world, options.folder, status.update)
     print(*written, sep="\n")
