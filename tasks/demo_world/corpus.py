@@ -57,11 +57,11 @@ def refusal(store: Store, corpus: str) -> str:
     return ""
 
 
-def write(store: Store, corpus: str, folder: Path) -> None:
+def write(store: Store, corpus: str, folder: Path, with_videos: bool) -> None:
     """Write the world's files; its address and its contact sheet go into the store."""
     world = world_of(corpus)
     store.objects.put(ADDRESS_KEY, corpus.encode())
-    write_world(world, folder)
+    write_world(world, folder, with_videos=with_videos)
     if (folder / "contact_sheet.png").is_file():
         store.objects.upload(CONTACT_SHEET, folder / "contact_sheet.png")
 

@@ -27,8 +27,16 @@ MOST_STEPS_OF_ARTICLE = 100
 """Distance of two articles in HT-Step's step numbers."""
 
 
-def write_world(world: World, folder: Path, on_progress: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Write everything; returns lines that list it. The folder must be new or empty."""
+def write_world(
+    world: World,
+    folder: Path,
+    on_progress: Callable[[str], None] = lambda text: None,
+    with_videos: bool = True,
+) -> list[str]:
+    """Write everything, or all but features and video files; return lines that list it.
+
+    The folder must be new or empty.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there already: name a new folder, or remove that one")
     partial = folder.with_name(f".{folder.name}.partial")
@@ -36,7 +44,7 @@ def write_world(world: World, folder: Path, on_progress: Callable[[str], None] =
         raise ValueError(f"{partial} is there: another command is writing it, or one was killed; remove it then")
     try:
         _write_articles(world.articles, partial)
-        video_files = _write_videos(world, partial, on_progress)
+        video_files = _write_videos(world, partial, on_progress, with_videos)
         if video_files:
             draw_contact_sheet(video_files[:3], partial / "contact_sheet.png")
         if folder.exists():
@@ -54,9 +62,11 @@ def write_world(world: World, folder: Path, on_progress: Callable[[str], None] =
     return [*lines, f"run it: vina run --preset demo --corpus {folder}"]
 
 
-def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]) -> list[tuple[Video, Path]]:
+def _write_videos(
+    world: World, folder: Path, on_progress: Callable[[str], None], with_videos: bool
+) -> list[tuple[Video, Path]]:
     """Everything about the videos, in one pass; returns those that were drawn, with their files."""
-    concept_space, drawn = ConceptSpace(world), set(world.rendered)
+    concept_space, drawn = ConceptSpace(world), set(world.rendered if with_videos else ())
     features = folder / "features" / BACKBONE
     features.mkdir(parents=True)
     video_files: list[tuple[Video, Path]] = []
@@ -73,7 +83,8 @@ def _write_videos(world: World, folder: Path, on_progress: Callable[[str], None]
             article = video.article
             columns = (article.category, article.theme.title(), video.number % 200 + 1, article.task_id)
             csv.writer(metadata).writerow([video.video_id, *columns])
-            np.save(features / f"{video.video_id}.mp4.npy", concept_space.watch(video))
+            if with_videos:
+                np.save(features / f"{video.video_id}.mp4.npy", concept_space.watch(video))
             htstep.add(video.video_id, _htstep_entry(video, world))
             if video.number in drawn:
                 on_progress(f"drawing video {video.video_id}")

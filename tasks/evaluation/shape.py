@@ -76,7 +76,7 @@ class ShapeDifference:
 
 
 @dataclass(frozen=True)
-class _Timeline:
+class _VideoSeconds:
     """One video in seconds."""
 
     seconds_PT: Bools
@@ -119,7 +119,7 @@ def compare(a: Shape, b: Shape) -> list[ShapeDifference]:
     ]
 
 
-def _timeline(video: AnnotatedVideo, length_s: float) -> _Timeline:
+def _timeline(video: AnnotatedVideo, length_s: float) -> _VideoSeconds:
     rows, starts, ends = (np.array(column) for column in zip(*video.segments, strict=True))
     rows_P, place, num_segments_P = np.unique(rows, return_inverse=True, return_counts=True)
     num_seconds = math.ceil(length_s)
@@ -131,7 +131,7 @@ def _timeline(video: AnnotatedVideo, length_s: float) -> _Timeline:
         hits_PT[shown, start : end + 1] = True
     places_P = (rows_P + 0.5) / video.num_steps
     last = num_seconds - 1
-    return _Timeline(
+    return _VideoSeconds(
         seconds_PT, hits_PT, rows_P, first_starts_P, num_segments_P,
         centre=min(int(length_s / 2), last),
         even_P=np.minimum((places_P * length_s).astype(np.int64), last),
@@ -139,7 +139,7 @@ def _timeline(video: AnnotatedVideo, length_s: float) -> _Timeline:
     )  # fmt: skip
 
 
-def _annotation_statistics(videos: list[AnnotatedVideo], timelines: list[_Timeline]) -> list[ShapeStatistic]:
+def _annotation_statistics(videos: list[AnnotatedVideo], timelines: list[_VideoSeconds]) -> list[ShapeStatistic]:
     shown = [len(line.rows_P) / video.num_steps for video, line in zip(videos, timelines, strict=True)]
     lengths = [end - start for video in videos for _, start, end in video.segments]
     num_shown = [line.seconds_PT.sum(axis=0) for line in timelines]  # steps at each second

@@ -34,7 +34,7 @@ def open_data(address: str, on_import: Callable[[Summary], None] = lambda summar
             store, path = Store(Path(folder) / "store"), Path(address)
             if generated_corpora.is_generated(address):
                 path = Path(folder) / "corpus"
-                generated_corpora.write(store, address, path)
+                generated_corpora.write(store, address, path, with_videos=False)
             _import(store, path, on_import)
             yield store
 
