@@ -66,7 +66,7 @@ def test_every_example_parses(command: str) -> None:
 def test_a_demo_world_is_written_and_imported(tmp_path: Path) -> None:
     corpus, store = str(tmp_path / "corpus"), str(tmp_path / "store")
     written = vina("demo", corpus, "--seed", "3", "--set", "num_videos=10", "--set", "num_rendered=0")
-    assert written.returncode == 0 and "40 articles, 10 videos" in written.stdout
+    assert written.returncode == 0 and "12 articles, 10 videos" in written.stdout
     again = vina("demo", corpus)
     assert again.returncode == 1 and "is there already" in again.stderr
     answer = vina("import", "htstep", f"{corpus}/htstep", "--store", store)
@@ -112,7 +112,7 @@ def test_wrong_imports_and_worlds(tmp_path: Path, arguments: tuple[str, ...], co
 
 def test_the_knobs_are_explained() -> None:
     answer = vina("demo", "x", "--set", "help")
-    assert answer.returncode == 0 and "paraphrase_rate = 0.9 (0 to 1): How often" in answer.stdout
+    assert answer.returncode == 0 and "paraphrase_rate = 0.7 (0 to 1): How often" in answer.stdout
 
 
 def test_the_tables_and_what_they_hold(filled: str) -> None:
