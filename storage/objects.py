@@ -33,6 +33,15 @@ class Objects:
         """Return the full address of an object."""
         return f"{self._location.uri}/objects/{_checked(key)}"
 
+    def resolve(self, uri: str) -> str:
+        """Return the address behind a `uri` of a table: a key names an object of this store, wherever it is."""
+        return uri if "://" in uri or Path(uri).is_absolute() else self.uri(uri)
+
+    def relative(self, address: str) -> str:
+        """Return the key of an object of this store by its address; another address is returned as it is."""
+        root = self._location.uri if self._location.is_s3 else str(Path(self._location.root).resolve())
+        return address.removeprefix(f"{root}/objects/")
+
     def put(self, key: str, data: bytes) -> str:
         """Write an object, replacing it if it exists; return its address."""
         uri = self.uri(key)

@@ -172,7 +172,7 @@ _ALL = (
         Column("rank", INT, "rank of the video among the search results for its task", optional=True),
         Column("duration_s", FLOAT, "length of the video", "s", optional=True),
         Column("split", STRING, "train, validation, test, ... if the data set has splits", optional=True),
-        Column("uri", STRING, "address of the video file; none if there is no file", optional=True),
+        Column("uri", STRING, "address of the video file, or key of an object; none without a file", optional=True),
     ), ("source",), key="video_id"),
     TableSchema("narrations", 1, "narrations of each video, one row a sentence", (
         _SOURCE,

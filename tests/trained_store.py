@@ -63,4 +63,5 @@ def copy_of(job: Job, folder: Path) -> Job:
 def video_files(store: Store) -> dict[str, Path]:
     """The files of the videos, by id."""
     rows = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
-    return {row["video_id"]: Path(row["uri"]) for row in rows if (row["uri"] or "").endswith(".mp4")}
+    uris = {row["video_id"]: row["uri"] for row in rows if (row["uri"] or "").endswith(".mp4")}
+    return {video_id: Path(store.objects.resolve(uri)) for video_id, uri in uris.items()}

@@ -125,7 +125,8 @@ FEATURES = Stage(
 def list_video_files(store: Store) -> dict[str, VideoFile]:
     """Return the videos that have files, by id."""
     listed = store.table("videos").snapshot().read(VideoFile._fields, where=pc.field("uri").is_valid())
-    return {row["video_id"]: VideoFile(**row) for row in reversed(listed.to_pylist())}
+    rows = [row | {"uri": store.objects.resolve(row["uri"])} for row in listed.to_pylist()]
+    return {row["video_id"]: VideoFile(**row) for row in reversed(rows)}
 
 
 def made_before(store: Store, recipe: Recipe) -> set[str]:

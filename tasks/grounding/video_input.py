@@ -153,14 +153,15 @@ def _used_weights(store: Store | None, sha256: str) -> str | None:
 
 def _id_of(store: Store, video_file: str) -> str | None:
     """Return the id of an imported video by its file."""
-    uri = video_file if video_file.startswith("s3://") else str(Path(video_file).resolve())
+    address = video_file if video_file.startswith("s3://") else str(Path(video_file).resolve())
+    uris = quoted(address), quoted(store.objects.relative(address))
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(uri)} LIMIT 1")
+        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri IN ({', '.join(uris)}) LIMIT 1")
     return next(iter(rows["video_id"].to_pylist()), None)
 
 
 def stored_video(store: Store, video_id: str) -> Mapping[str, Any]:
-    """Return the id and the uri (or None) of an imported video; a ValueError if the store has no such video."""
+    """Return the id and the address (or None) of an imported video; a ValueError if the store has no such video."""
     with Catalogue(store) as catalogue:
         rows = (
             catalogue.query(f"""
@@ -175,7 +176,8 @@ def stored_video(store: Store, video_id: str) -> Mapping[str, Any]:
                 ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3""")["video_id"].to_pylist()
             hint = f"; the nearest ids: {', '.join(near)}" if near else ""
             raise ValueError(f"there is no file {video_id}, and no video of that id in the store at {store.uri}{hint}")
-    return dict(rows[0])
+    row = rows[0]
+    return row if row["uri"] is None else row | {"uri": store.objects.resolve(row["uri"])}
 
 
 def narrations_in(store: Store, video_id: str) -> list[Sentence]:

@@ -51,7 +51,7 @@ def test_a_demo_world_goes_through_all_stages(prefect_server: None, tmp_path: Pa
     store = Store(tmp_path / "store")
     vina(store=store.uri, corpus=TINY, overrides={"features": {"size_px": 32}}, run_id="demo")
     (video_file,) = store.table("videos").snapshot().where(source="videos").read(["duration_s", "uri"]).to_pylist()
-    assert video_file["uri"].startswith(store.uri), "it is in the store, for workers elsewhere"
+    assert video_file["uri"] in set(store.objects.keys()), "it is in the store, for workers elsewhere"
     made = store.table("features").snapshot().where(backbone="s3d-milnce")
     assert made.num_rows == math.ceil(video_file["duration_s"] - 0.01)
     counts = {table.name: table.snapshot().num_rows for table in store.tables()}

@@ -14,6 +14,13 @@ def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
     assert store.objects.download("checkpoints/run-1/last.pt", tmp_path / "copy.pt").read_bytes() == b"newer"
 
 
+def test_a_key_stands_for_an_object_wherever_the_store_is(store: Store) -> None:
+    uri = store.objects.put("videos/a.mp4", b"video")
+    assert store.objects.resolve("videos/a.mp4") == uri and store.objects.relative(uri) == "videos/a.mp4"
+    for address in ("/elsewhere/a.mp4", "s3://other/objects/videos/a.mp4", "https://host/a.mp4"):
+        assert store.objects.resolve(address) == store.objects.relative(address) == address
+
+
 def test_files_go_in_and_are_listed_and_deleted(store: Store, tmp_path: Path) -> None:
     (tmp_path / "video.mp4").write_bytes(b"\0" * 1_000_000)
     for key in ("videos/é ü%20.mp4", "videos/-x_.mp4", "reports/a.html"):

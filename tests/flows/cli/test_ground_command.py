@@ -56,6 +56,19 @@ def test_from_the_video_to_a_table_and_files(trained: Job, video_file: Path, tmp
     assert all(f"written: {path}" in shown for path in outputs)
 
 
+def test_a_store_that_was_moved_has_its_videos(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
+    shutil.copytree(trained.store, tmp_path / "first")
+    moved = (tmp_path / "first").rename(tmp_path / "moved")
+    (address,) = {path for path in video_files(Store(moved)).values() if path.stem == video_file.stem}
+    assert address.is_relative_to(moved) and address.is_file()
+    article = ["--article", article_id_of(trained, video_file.stem), "--device", "cpu", "--store", str(moved)]
+    page = tmp_path / "video.html"
+    assert main(["ground", video_file.stem, *article, "--output", str(page)]) == 0
+    assert "<video" in page.read_text(), "the page has the file, found by the video's id"
+    capsys.readouterr()
+    assert answer(["ground", str(address), *article], capsys)["narrations"], "they are those of the file's video"
+
+
 def test_the_features_are_made_from_the_video(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
     """A copy that was not imported gives the same steps as the imported file; stored features differ a little."""
     article_id = article_id_of(trained, video_file.stem)

@@ -45,7 +45,7 @@ def test_a_world_is_imported_whole_and_once(store: Store) -> None:
     job = Job.of(store.uri, "run-1", ImportSettings(corpus=TINY))
     assert run_stage(job, IMPORT, run_here)[1]
     (video_file,) = store.table("videos").snapshot().where(source="videos").read(["uri"]).to_pylist()
-    assert video_file["uri"].startswith(f"{store.uri}/objects/")
+    assert video_file["uri"] in set(store.objects.keys())
     assert store.objects.get(CONTACT_SHEET).startswith(b"\x89PNG")
     assert reasons_to_run(job, IMPORT) == ()
     with pytest.raises(ValueError, match=r"holds demo:default,num_videos=10.*name another store"):

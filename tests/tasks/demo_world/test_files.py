@@ -204,7 +204,7 @@ def test_a_drawn_video_brings_its_captions(tmp_path: Path) -> None:
     assert [video_file[0] for video_file in video_files] == sorted(world.video(number).video_id for number in (9, 19))
     for video_id, duration_s, uri in video_files:
         truth = next(video for video in world if video.video_id == video_id).duration_s
-        assert abs(duration_s - truth) < 0.1 and Path(uri).is_file()
+        assert abs(duration_s - truth) < 0.1 and Path(store.objects.resolve(uri)).is_file()
     assert (tmp_path / "corpus/contact_sheet.png").stat().st_size > 10_000
     again = import_corpus(Job.of(store.uri, "run-2", ImportSettings(corpus=str(tmp_path / "corpus"))))
     assert " 0 kept" in again and not any(

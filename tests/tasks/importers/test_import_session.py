@@ -181,7 +181,8 @@ def test_uploaded_videos_are_in_the_store(corpus: Path, s3_uri: str) -> None:
     (uri,) = store.table("videos").snapshot().read(["uri"])["uri"].to_pylist()
     (key,) = store.objects.keys("videos/")
     (video_file,) = (corpus / "videos").glob("*.mp4")
-    assert uri == store.objects.uri(key) and store.objects.get(key) == video_file.read_bytes()
+    assert uri == key and store.objects.get(key) == video_file.read_bytes()
+    assert store.objects.resolve(uri) == f"{s3_uri}/objects/{key}"
 
 
 def test_what_is_missing_is_said(tmp_path: Path, corpus: Path, bring: Import) -> None:
