@@ -78,7 +78,7 @@ class Curriculum:
         if backbones and self.settings.backbone not in backbones:
             raise ValueError(
                 f"there are no features of backbone {self.settings.backbone!r}, only of "
-                f"{', '.join(sorted(backbones))}: choose one (--set backbone=NAME)"
+                f"{', '.join(sorted(backbones))}: choose one (--set training.backbone=NAME)"
             )
 
     def phases(self) -> list[Phase]:

@@ -152,7 +152,7 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     alone, shared = job("alone", **plain), job("shared", accumulate=2, **plain)
     work = train(alone)
     changes = [
-        f"--set={name}={str(value).lower()}"
+        f"--set=training.{name}={str(value).lower()}"
         for name, value in shared.settings_of(TrainingSettings).model_dump().items()
         if value != ""
     ]
