@@ -21,7 +21,7 @@ from prefect.artifacts import (
 
 from flows.cli.terminal import Terminal
 from storage import Store
-from storage.catalogue import Catalogue
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.stage import Stage
@@ -76,7 +76,7 @@ def publish(stage: Stage, job: Job) -> None:
     """Publish the stage's tables; after the report, a link to it."""
     with _unimportant():
         store = Store(job.store)
-        with Catalogue(store) as catalogue:
+        with open_catalogue(store) as catalogue:
             tables = {key: catalogue.query(sql).to_pylist() for key, sql in stage.artifacts.items()}
         for key, rows in tables.items():
             create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage.name} of run {job.run_id}")

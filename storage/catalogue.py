@@ -8,11 +8,10 @@ version when the catalogue is opened; `features_v3` is version 3, created when a
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any
+from types import MappingProxyType, TracebackType
 
 import duckdb
 import pyarrow as pa
@@ -24,7 +23,7 @@ from storage.snapshot import Snapshot
 from storage.sql_guard import refuse_writes
 from storage.store import Store
 from storage.vectors import decode_for_sql
-from storage.views import VIEWS
+from storage.views import VIEWS, View
 
 _OLD_VERSION = re.compile(r"(\w+)_v(\d+)")
 _MISSING_TABLE = re.compile(r"Table with name (\w+) does not exist")
@@ -41,25 +40,24 @@ _SHARD_COLUMNS = pa.schema(
         ("file", pa.string()),
     ]
 )
-_PAPER_COLUMNS = pa.schema(
-    [(name, pa.string()) for name in ("benchmark", "protocol", "metric", "split", "method", "pathway")]
-    + [("value", pa.float64())]
-)
-_list_paper: Callable[[], list[dict[str, Any]]] = list
-
-
-def register_paper(list_rows: Callable[[], list[dict[str, Any]]]) -> None:
-    """Name the function that lists the rows of the view `paper`: storage itself knows no benchmark."""
-    global _list_paper
-    _list_paper = list_rows
 
 
 class Catalogue:
     """A context manager: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
 
-    def __init__(self, store: Store, memory_limit: str | None = None) -> None:
-        """With a limit ("1GB") larger queries use temporary files; without one they may use most of the memory."""
+    def __init__(
+        self,
+        store: Store,
+        memory_limit: str | None = None,
+        more_tables: Mapping[str, pa.Table] = MappingProxyType({}),
+        more_views: Sequence[View] = (),
+    ) -> None:
+        """With a limit ("1GB") larger queries use temporary files; without one they may use most of the memory.
+
+        SQL also has `more_tables`, and `more_views` over them and over the store.
+        """
         self.store = store
+        self._more_tables, self._more_views = more_tables, more_views
         self._broken: dict[str, StoreError] = {}
         self._spill = tempfile.TemporaryDirectory(prefix="vina-sql-")
         settings = {"memory_limit": memory_limit} if memory_limit else {}
@@ -142,8 +140,9 @@ class Catalogue:
             if snapshot is not None:
                 self._show(name, snapshot)
         connection.register("shards", _list_shards([s for s in snapshots.values() if s is not None]))
-        connection.register("paper", pa.Table.from_pylist(_list_paper(), schema=_PAPER_COLUMNS))
-        for view in VIEWS:
+        for name, rows in self._more_tables.items():
+            connection.register(name, rows)
+        for view in (*VIEWS, *self._more_views):
             broken_tables = self._broken.keys() & set(re.findall(r"\w+", view.query))
             if broken_tables:
                 self._broken[view.name] = self._broken[min(broken_tables)]

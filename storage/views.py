@@ -36,20 +36,6 @@ VIEWS = (
     View("label_reasons", "why pseudo-labels were kept or dropped, by model and round", """
         SELECT model_id, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY model_id, round, labels DESC"""),
-    View("label_precision", "precision of labels on HT-Step's annotated videos: kept, shown and right, in %", """
-        WITH truth AS (SELECT video_id, text, floor(start_s) AS start_s, ceil(end_s) AS end_s
-                       FROM annotations WHERE benchmark = 'htstep' AND alignable),
-             judged AS (SELECT p.model_id, p.round, any_value(p.kept) AS kept, count(t.video_id) > 0 AS is_shown,
-                               count(*) FILTER (p.peak_s BETWEEN t.start_s AND t.end_s) > 0 AS is_right
-                        FROM pseudo_labels p JOIN steps s ON s.article_id = p.article_id AND s.row = p.step_row
-                        LEFT JOIN truth t ON t.video_id = p.video_id AND t.text = s.headline
-                        WHERE p.video_id IN (SELECT video_id FROM truth)
-                        GROUP BY p.model_id, p.round, p.video_id, p.article_id, p.step_row)
-        SELECT model_id, round, count(*) AS labels, round(100.0 * avg(kept::INT), 1) AS kept_percent,
-               round(100.0 * avg(is_right::INT) FILTER (kept), 1) AS kept_right_percent,
-               round(100.0 * avg(is_shown::INT) FILTER (kept), 1) AS kept_shown_percent,
-               round(100.0 * avg(is_right::INT) FILTER (is_shown), 1) AS shown_right_percent
-        FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("step_quality", "mean score of each step, by model and round: rank 1 is the best of its round", """
         SELECT p.model_id, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,
@@ -74,15 +60,6 @@ VIEWS = (
         SELECT model_id, method, pathway, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
                round(avg(greatest(0, least(1, score))), 4) AS mean_score, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
-    View("video_recall", "share of each video's annotated steps that a model finds (HT-Step R@1)", """
-        WITH judged AS (SELECT p.model_id, p.method, p.pathway, p.video_id, p.article_id, a.split, p.label,
-                               bool_or(p.peak_s BETWEEN floor(a.start_s) AND ceil(a.end_s)) AS is_right
-                        FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.article_id = p.article_id
-                             AND try_cast(a.step_id AS BIGINT) = p.label
-                        WHERE p.protocol = 'htstep-r1' AND a.benchmark = 'htstep' AND a.alignable GROUP BY ALL)
-        SELECT model_id, method, pathway, split, video_id, article_id, count(*) AS steps,
-               count(*) FILTER (is_right) AS found, round(100.0 * avg(is_right::INT), 1) AS recall_percent
-        FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("rejects_by_reason", "number of rejected items, by stage and reason", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),
@@ -157,19 +134,6 @@ VIEWS = (
         SELECT run_id, stages, configuration, started_at FROM runs
         WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'ablate main', 'ablate all'])
         ORDER BY started_at DESC"""),
-    View("reported_splits", "the split that results are reported on, by benchmark: test, if it is measured", """
-        SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
-        FROM metrics GROUP BY benchmark"""),
-    View("metrics_beside_paper", "our numbers next to the paper's", """
-        SELECT m.model_id, coalesce(m.benchmark, p.benchmark) AS benchmark,
-               coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version, coalesce(m.split, p.split) AS split,
-               coalesce(m.method, p.method) AS method, coalesce(m.pathway, p.pathway) AS pathway,
-               coalesce(m.metric, p.metric) AS metric,
-               m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
-        FROM metrics m
-        FULL JOIN paper p ON (m.benchmark, m.protocol, m.metric, m.method, m.pathway) =
-                             (p.benchmark, p.protocol, p.metric, p.method, p.pathway) AND starts_with(m.split, p.split)
-        ORDER BY benchmark, protocol, metric, split, method, pathway, model_id"""),
     View("ablation_means", "the ablation tables: mean and spread over seeds, beside the paper's number", """
         SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,
                round(stddev_samp(value), 2) AS spread, any_value(paper) AS paper

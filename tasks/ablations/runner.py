@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
-from tasks.ablations.tables import DISCARDED, Row, rows_of
-from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
-from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.ablations.tables import DISCARDED, MEASURED_ON, Row, rows_of
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import BURNT_IN, SENTENCES, STUDENTS, TAN_LC, TAN_PE_LC
 from tasks.evaluation.methods import Method, trained
 from tasks.evaluation.queries import read_queries
@@ -68,7 +67,7 @@ def train_and_measure(job: Job, part: Part) -> None:
     if part["is_measured"]:
         evaluation = Evaluation(Store(job.store), job.run_id)
         for method in _methods(curriculum, job, methods, part["on_all_benchmarks"]):
-            evaluation.measure(method, None if part["on_all_benchmarks"] else (HTSTEP, HTM_ALIGN))
+            evaluation.measure(method, None if part["on_all_benchmarks"] else MEASURED_ON)
 
 
 def _methods(curriculum: Curriculum, job: Job, names: Collection[str], with_baselines: bool) -> Iterator[Method]:
@@ -102,9 +101,9 @@ class Ablation:
     def __init__(self, job: Job) -> None:
         self.job, self.store = job, Store(job.store)
         self.settings = job.settings_of(TrainingSettings)
-        splits = splits_of(self.store, HTSTEP)
-        self.split = next((split for split in splits if split.startswith("val")), splits[0] if splits else "")
-        """The split of HT-Step: validation, as in the paper, if there is one."""
+        measured = {each: each.measured_splits(splits_of(self.store, each)) for each in MEASURED_ON}
+        self.splits = {each: each.split_to_choose_on(splits) for each, splits in measured.items() if splits}
+        """The split of each benchmark: validation, as in the paper, if there is one."""
 
     def make(self, table: str, seeds: Sequence[int], run_parts: RunParts = run_here) -> list[Result]:
         """Train and measure what is missing, store all cells, and return them."""
@@ -122,9 +121,9 @@ class Ablation:
     def check(self, table: str) -> None:
         """Raise a ValueError if nothing could be measured after all the training."""
         corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
-        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if table == "main" else [HTSTEP]
+        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if table == "main" else MEASURED_ON[:1]
         if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in benchmarks):
-            name = "any benchmark" if table == "main" else HTSTEP.title
+            name = "any benchmark" if table == "main" else MEASURED_ON[0].title
             raise ValueError(
                 f"no held-out video of {name} has {corpus.backbone} features: import both, or a demo world, first"
             )
@@ -175,10 +174,10 @@ class Ablation:
             names.append(curriculum.labels_of(1).teacher_name)
         if SENTENCES in variant.methods:
             names.append(foresee_encoder(self.job.settings_of(PairingSettings).encoder))
+        splits = [f"({quoted(each.name)}, {quoted(split)})" for each, split in self.splits.items()] or ["('', '')"]
         with Catalogue(self.store) as catalogue:
             rows = catalogue.query(f"""SELECT model_id, protocol, method, pathway, metric, value FROM metrics
-                WHERE model_id IN ({", ".join(map(quoted, names))})
-                AND split = CASE benchmark WHEN {quoted(HTSTEP.name)} THEN {quoted(self.split)} ELSE 'test' END""")
+                WHERE model_id IN ({", ".join(map(quoted, names))}) AND (benchmark, split) IN ({", ".join(splits)})""")
         return {
             (row["protocol"], row["method"], row["pathway"], row["metric"]): (row["model_id"], row["value"])
             for row in rows.to_pylist()
@@ -186,7 +185,7 @@ class Ablation:
 
     def _labels(self, number: int, row: Row, curriculum: Curriculum) -> Iterator[Result]:
         of_student, seed = f"model_id = {quoted(curriculum.student_id)}", curriculum.settings.seed
-        with Catalogue(self.store) as catalogue:
+        with open_catalogue(self.store) as catalogue:
             dropped = catalogue.query(f"""SELECT 100.0 * avg((NOT kept)::INT) AS discarded FROM pseudo_labels
                 WHERE {of_student} AND round > 0 GROUP BY round ORDER BY discarded DESC""").to_pylist()
             judged = catalogue.query(f"FROM label_precision WHERE {of_student} ORDER BY round").to_pylist()

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.benchmarks.benchmark import Benchmark, WholeArticles
 from tasks.evaluation.families import Pathway
 from tasks.evaluation.methods import Answer, Method, shown_spans
 from tasks.evaluation.queries import BenchmarkQueries
@@ -29,12 +29,7 @@ from vina_model.metrics.bootstrap import estimate
 from vina_model.metrics.presence import StepPresence
 from vina_model.presence import EVIDENCE, Presence, evidence_of
 
-BENCHMARK = HTSTEP
-"""Whose annotations tell which steps of an article are shown."""
-PROTOCOLS = {"htstep-presence": "presence", "htstep-presence-by-peak": "peak"}
-"""Names in `metrics`, and the column of `presences` that is measured: the plain peak is what presence has to beat."""
-PROTOCOL_VERSION = 1
-VERSION = f"1, {PROTOCOL_VERSION}"
+VERSION = "1"
 CALIBRATED = {Pathway.DIRECT: WITHOUT_NARRATIONS, Pathway.FUSED: WITH_NARRATIONS}
 """Pathways that are calibrated, and their names in the model's file."""
 PART = "\x1f"
@@ -74,9 +69,10 @@ def calibrate(store: Store, method: Method, queries: BenchmarkQueries) -> dict[P
     Videos without a single annotated step have no part in it, nor do those of splits that are held back. People ask
     for other lists than whole articles, so weights are fitted on parts of them, too.
     """
-    annotated = _Annotated.read(store)
+    annotated = _Annotated.read(store, queries.benchmark)
     asked = replace(queries, pairs=[pair for pair in queries.pairs if pair in annotated.splits])
-    base = {pair for pair in asked.pairs if annotated.splits[pair].startswith("val")} or set(asked.pairs)
+    validation = queries.benchmark.validation_split
+    base = {pair for pair in asked.pairs if annotated.splits[pair] == validation} or set(asked.pairs)
     parts = _gather(method, _in_parts(asked, sorted(base)), annotated)
     calibrated: dict[Pathway, tuple[Presence, pa.Table]] = {}
     for pathway, judged in _gather(method, asked, annotated).items():
@@ -96,7 +92,9 @@ def calibrate(store: Store, method: Method, queries: BenchmarkQueries) -> dict[P
     return calibrated
 
 
-def measured(rows: pa.Table, method: Method, pathway: Pathway, missing: Mapping[str, int]) -> list[dict[str, Any]]:
+def measured(
+    rows: pa.Table, articles: WholeArticles, method: Method, pathway: Pathway, missing: Mapping[str, int]
+) -> list[dict[str, Any]]:
     """Rows of `metrics`: for each split how good the presence is, and how good the plain peak would be.
 
     `missing` are each split's annotated videos that have no features.
@@ -106,13 +104,13 @@ def measured(rows: pa.Table, method: Method, pathway: Pathway, missing: Mapping[
         in_split = rows.filter(pc.equal(rows["split"], split))
         _, videos = np.unique(in_split["video_id"].to_pylist(), return_inverse=True)
         num_videos, shown = int(videos.max()) + 1, in_split["is_shown"].to_numpy()
-        for protocol, column in PROTOCOLS.items():
+        for protocol, column in articles.presence.items():
             scores = in_split[column].to_numpy().astype(np.float64)
             for metric, value in estimate(StepPresence(videos, shown, scores), num_videos).items():
                 if np.isfinite(value.value):
                     metrics.append(
                         {
-                            "protocol": protocol, "protocol_version": PROTOCOL_VERSION, "split": split,
+                            "protocol": protocol, "protocol_version": articles.presence_version, "split": split,
                             "method": method.family, "pathway": pathway.value, "metric": metric, **value._asdict(),
                             "num_videos": num_videos, "num_missing": missing[split], "seed": method.seed,
                         }
@@ -128,9 +126,9 @@ class _Annotated:
     splits: Mapping[Pair, str]
 
     @classmethod
-    def read(cls, store: Store) -> "_Annotated":
-        shown = shown_spans(store, BENCHMARK)
-        rows = store.table("annotations").snapshot().where(benchmark=BENCHMARK.name).read(["video_id", "split"])
+    def read(cls, store: Store, benchmark: Benchmark) -> "_Annotated":
+        shown = shown_spans(store, benchmark)
+        rows = store.table("annotations").snapshot().where(benchmark=benchmark.name).read(["video_id", "split"])
         splits = dict(zip(rows["video_id"].to_pylist(), rows["split"].to_pylist(), strict=True))
         pairs = {(video, article) for (video, article, _), spans in shown.items() if spans and article is not None}
         return cls(shown, {(video, article): splits[video] for video, article in pairs})

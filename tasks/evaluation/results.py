@@ -1,14 +1,15 @@
 """The main table: what a run's models reach on every benchmark, beside the paper and what was published later."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
-from tasks.evaluation.benchmarks.benchmark import TEST, PublishedNumber
+from tasks.evaluation.benchmarks.benchmark import Benchmark, PublishedNumber
 from tasks.evaluation.benchmarks.registry import BENCHMARKS, result_columns
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import (
     CENTRE,
     CLIP,
@@ -78,19 +79,26 @@ class Results:
         return list(dict.fromkeys([*BASELINES, *ordered, *MODELS, *later, ResultRow(TRUTH)]))
 
 
-def read_results(store: Store, run_id: str | None = None) -> Results:
-    """Read the newest run that measured something, or one by its id; all seeds of its settings together."""
+def read_results(store: Store, run_id: str | None = None, split: str | None = None) -> Results:
+    """Read the newest run that measured something, or one by its id; all seeds of its settings together.
+
+    The numbers are of each benchmark's reported split; with `split`, of that one, on the benchmarks that have it.
+    """
     run = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
     model_methods = methods_by_model(store, run[1], run[0]) if run else {}
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         measured = catalogue.query(f"""
-            SELECT m.*, m.model_id = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training
-            FROM metrics m JOIN reported_splits USING (benchmark, split) ORDER BY m.model_id""").to_pylist()
-    metrics = [
+            SELECT m.*, m.model_id = {quoted(RULES)} OR m.seed IS NULL AS needs_no_training,
+                   r.split = m.split AS is_reported
+            FROM metrics m JOIN reported_splits r USING (benchmark) ORDER BY m.model_id""").to_pylist()
+    if split and split not in (splits := sorted({metric["split"] for metric in measured})):
+        raise ValueError(f"nothing is measured on split {split!r}, only on {', '.join(splits) or 'none'}")
+    of_run = [
         metric
         for metric in measured
         if metric["needs_no_training"] or metric["method"] == model_methods.get(metric["model_id"])
     ]
+    metrics = [metric for metric in of_run if (metric["split"] == split if split else metric["is_reported"])]
     shared = _methods_of_several_models(metrics)
     columns = {column for titles in result_columns().values() for column in titles}
     ours: dict[ResultKey, list[float]] = {}
@@ -105,22 +113,24 @@ def read_results(store: Store, run_id: str | None = None) -> Results:
         run[0] if run else None,
         ours,
         intervals,
-        _beside(metrics, {each.name: each.paper for each in BENCHMARKS}),
-        _beside(metrics, {each.name: each.later for each in BENCHMARKS}),
-        [*_missing(store, metrics, run), *_partial(metrics)],
+        _beside(metrics, split, lambda benchmark: benchmark.paper),
+        _beside(metrics, split, lambda benchmark: benchmark.later),
+        [*_missing(store, of_run, run), *_partial(metrics, of_run)],
     )
 
 
 def _beside(
-    metrics: Sequence[dict[str, Any]], published: Mapping[str, Sequence[PublishedNumber]]
+    metrics: Sequence[dict[str, Any]],
+    split: str | None,
+    published: Callable[[Benchmark], Sequence[PublishedNumber]],
 ) -> dict[ResultKey, float]:
-    """Those of the splits that ours are of; where we have none, of test videos."""
+    """Return those of the splits that ours are of; where we have none, of the asked or the reported split."""
     splits = {metric["benchmark"]: metric["split"] for metric in metrics}
     return {
         (number.protocol, number.metric, ResultRow(number.method, number.pathway.value)): number.value
-        for benchmark, numbers in published.items()
-        for number in numbers
-        if splits.get(benchmark, TEST).startswith(number.split)
+        for benchmark in BENCHMARKS
+        for number in published(benchmark)
+        if number.split == splits.get(benchmark.name, split or benchmark.reported_split)
     }
 
 
@@ -239,8 +249,8 @@ def _missing(
         )
 
 
-def _partial(metrics: Sequence[dict[str, Any]]) -> list[str]:
-    """Which numbers are of a part of the videos, and on which splits all were measured."""
+def _partial(metrics: Sequence[dict[str, Any]], of_run: Sequence[dict[str, Any]]) -> list[str]:
+    """Which numbers are of a part of the videos, on which split they are, and which other splits are measured."""
     lines = []
     for benchmark in dict.fromkeys(metric["benchmark"] for metric in metrics):
         numbers = [metric for metric in metrics if metric["benchmark"] == benchmark]
@@ -248,5 +258,8 @@ def _partial(metrics: Sequence[dict[str, Any]]) -> list[str]:
         counts = ", ".join(
             f"{count:,} videos" + (f" ({lost:,} have no features)" if lost else "") for count, lost in sizes
         )
-        lines.append(f"{benchmark}: measured on {numbers[0]['split']}, {counts}")
+        split = numbers[0]["split"]
+        others = sorted({metric["split"] for metric in of_run if metric["benchmark"] == benchmark} - {split})
+        also = f"; also on {', '.join(others)} (--split NAME)" if others else ""
+        lines.append(f"{benchmark}: measured on {split}, {counts}{also}")
     return lines

@@ -17,7 +17,7 @@ import pyarrow as pa
 from storage import Store, fingerprint_of
 from tasks.evaluation import presence
 from tasks.evaluation.benchmarks.benchmark import Benchmark
-from tasks.evaluation.benchmarks.registry import BENCHMARKS
+from tasks.evaluation.benchmarks.registry import BENCHMARKS, benchmark_of_whole_articles
 from tasks.evaluation.families import TAN, VINA, Pathway
 from tasks.evaluation.methods import Method, oracle, rules, trained
 from tasks.evaluation.predicting import as_in_files, predict
@@ -174,11 +174,13 @@ class Evaluation:
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
         """Calibrate and measure the presence of steps, and write it into the model's file."""
-        benchmark = presence.BENCHMARK
+        benchmark, articles = benchmark_of_whole_articles()
         table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
         version = self._version(benchmark)
         fingerprint = fingerprint_of(
-            {"presence": presence.VERSION}, {"method": self._fingerprint(method, version)}, CODE_VERSION
+            {"presence": f"{presence.VERSION}, {articles.presence_version}"},
+            {"method": self._fingerprint(method, version)},
+            CODE_VERSION,
         )
         name = "presence"
         if table.has(partition, name, fingerprint) and is_calibrated(self.store, method.model_id) and not self.force:
@@ -197,7 +199,7 @@ class Evaluation:
             self.store.table("presences").commit(
                 judged, variant, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
-            rows += presence.measured(judged, method, pathway, missing)
+            rows += presence.measured(judged, articles, method, pathway, missing)
         weights = {presence.CALIBRATED[pathway]: fitted for pathway, (fitted, _) in calibrated.items()}
         tan = model_ids(settings, method.corpus).tan
         write_model(self.store, self.run_id, method.model_id, tan, settings, weights)

@@ -14,7 +14,8 @@ from storage import Store, StoreError
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.summary import summarise
-from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.benchmarks.registry import benchmark_of_whole_articles
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import MAIN_PATHWAYS, VINA
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
@@ -62,7 +63,7 @@ def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
         if run_id:
             raise
         model_id = ""
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         rows = catalogue.query(f"""
             WITH seen AS (SELECT video_id, max(second) + 1 AS seconds FROM features GROUP BY ALL),
                  files AS (SELECT video_id, count(uri) > 0 AS has_file, any_value(split) AS split
@@ -125,7 +126,7 @@ def sql(store: Store, query: str) -> str:
     if query.strip():
         begin = time.monotonic()
         try:
-            with _asking, Catalogue(store, QUERY_MEMORY) as catalogue:
+            with _asking, open_catalogue(store, QUERY_MEMORY) as catalogue:
                 rows = catalogue.first_rows(query, ROWS_SHOWN, QUERY_S)
             names, columns = _names(rows.column_names), [_cells(column) for column in rows.columns]
             answer = grid_of([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
@@ -167,7 +168,7 @@ def _articles(catalogue: Catalogue, video_id: str, model_id: str) -> list[dict[s
     rows = catalogue.query(f"""
         WITH candidates AS (SELECT article_id, 0 AS priority FROM annotations
                       WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL
-                        AND benchmark = {quoted(HTSTEP.name)}
+                        AND benchmark = {quoted(benchmark_of_whole_articles()[0].name)}
                       UNION ALL SELECT article_id, -1 FROM pseudo_labels
                       WHERE video_id = {quoted(video_id)} AND model_id = {quoted(model_id)}
                       UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})

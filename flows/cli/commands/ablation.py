@@ -69,7 +69,8 @@ def _ablate(options: argparse.Namespace) -> int:
             print_results(store, run_id)
             continue
         title = f"{table}: {DESCRIPTIONS[table]}; %, mean and standard deviation of the seeds {seeds}"
-        print_parts(f"{title}; HT-Step: {ablation.split}", *_grids(cells))
+        splits = "; ".join(f"{benchmark.title}: {split}" for benchmark, split in ablation.splits.items())
+        print_parts(f"{title}; {splits}", *_grids(cells))
     return 0
 
 

@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 from flows.cli.commands.shared import Add, maybe_store, print_parts
 from flows.cli.terminal import Terminal
 from storage import Store
+from tasks.evaluation.benchmarks.registry import benchmark_of_whole_articles
 
 if TYPE_CHECKING:
     from tasks.grounding.grounding import Grounded
@@ -116,7 +117,7 @@ def _show(grounded: "Grounded") -> None:
     if not grounded.model.presence:
         lines.append(
             "whether a step is shown is not known: this model was never calibrated (`vina run --stages evaluation` "
-            "does it, on videos annotated for HT-Step)"
+            f"does it, on videos annotated for {benchmark_of_whole_articles()[0].title})"
         )
     if unknown := [step.text for step in result.steps if not step.num_known_words]:
         lines.append(f"the model knows no word of: {'; '.join(unknown)}")

@@ -26,6 +26,10 @@ def add_commands(add: Add) -> None:
         "vina results --json",
     )
     results.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest that measured)")
+    results.add_argument(
+        "--split", metavar="NAME",
+        help="numbers of this split, e.g. test_unseen (default: the split that each benchmark's results are of)",
+    )  # fmt: skip
     results.add_argument("--json", action="store_true", help="for scripts")
 
     export = add(
@@ -50,19 +54,19 @@ def add_commands(add: Add) -> None:
 def _results(options: argparse.Namespace) -> int:
     store = existing_store(options.store)
     if not options.json:
-        print_results(store, options.run)
+        print_results(store, options.run, options.split)
         return 0
     from tasks.evaluation.results import read_results  # which loads torch
 
-    print(json.dumps(_as_dict(read_results(store, options.run)), indent=1))
+    print(json.dumps(_as_dict(read_results(store, options.run, options.split)), indent=1))
     return 0
 
 
-def print_results(store: Store, run_id: str | None = None) -> None:
+def print_results(store: Store, run_id: str | None = None, split: str | None = None) -> None:
     """Print the main table, for people."""
     from tasks.evaluation.results import read_results  # which loads torch
 
-    results = read_results(store, run_id)
+    results = read_results(store, run_id, split)
     run = f"run {results.run_id}" if results.run_id else "no run"
     parts: list[str | Grid] = [
         f"{run}; %, mean and standard deviation over its seeds, or of one seed the 95 % interval over videos"

@@ -77,7 +77,7 @@ def _activities(statistics: Statistics, benchmark: Benchmark, shown: int) -> Gri
     grid.add_section()
     grid.add_row(*_cells("average of the activities", statistics.averages))
     if paper := benchmark.paper_averages:
-        grid.add_row("  in the paper, val and test", "", *paper.values())
+        grid.add_row(f"  in the paper, {benchmark.paper_averages_of}", "", *paper.values())
     return grid
 
 

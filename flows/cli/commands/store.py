@@ -11,10 +11,10 @@ from rich.table import Table as Grid
 from flows.cli import sql_prompt
 from flows.cli.commands.shared import Add, existing_store, print_parts, readable_size, whole_number
 from storage import QueryError, Store
-from storage.catalogue import Catalogue
 from storage.schemas import PROVENANCE, TABLES, schema_of
 from storage.summary import summarise
 from storage.views import VIEWS
+from tasks.evaluation.benchmarks.sql import BENCHMARK_VIEWS, open_catalogue
 
 
 def add_commands(add: Add) -> None:
@@ -63,7 +63,7 @@ def _tables(options: argparse.Namespace) -> int:
             "" if version is None else str(version),
         )
         grid.add_row(row["table"], *counts, last_run or "", escape(row["problem"] or row["comment"]))
-    print_parts(grid, *(f"view {view.name}: {view.comment}" for view in VIEWS))
+    print_parts(grid, *(f"view {view.name}: {view.comment}" for view in (*VIEWS, *BENCHMARK_VIEWS)))
     return 1 if any(row["problem"] for row in summary) else 0
 
 
@@ -91,7 +91,7 @@ def _sql(options: argparse.Namespace) -> int:
     if options.query is None and options.output:
         raise QueryError("--output goes with a query; a prompt's answers go to standard output")
     form = sql_prompt.choose_format(options.format, options.output)
-    with Catalogue(existing_store(options.store)) as catalogue:
+    with open_catalogue(existing_store(options.store)) as catalogue:
         if options.query is None:
             return sql_prompt.prompt(catalogue, form)
         sql_prompt.answer(catalogue, options.query, form, options.output)

@@ -3,7 +3,7 @@
 SQL is given as templates: `{benchmark}` stands for the quoted name, `{held_back}` for the list of held-back splits.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Literal
@@ -126,7 +126,7 @@ class ResultColumns:
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """A number that others published, in percent. `split` is the beginning of the split's name."""
+    """A number that others published, in percent."""
 
     protocol: str
     metric: str
@@ -155,6 +155,18 @@ class EvaluationServer:
     """The split that is exported where nothing else is asked for."""
 
 
+@dataclass(frozen=True)
+class WholeArticles:
+    """Annotations of all steps of an article, so that a step that is not annotated is not shown; what they measure."""
+
+    recall: str
+    """Protocol whose predictions the SQL view `video_recall` judges: one moment a step."""
+    presence: Mapping[str, str]
+    """Protocols of whether a step is shown at all, and the column of `presences` that each measures."""
+    presence_version: int
+    """Rises when the same presences would have another number."""
+
+
 @dataclass(frozen=True, eq=False)
 class Benchmark:
     """All there is to know of one benchmark."""
@@ -177,7 +189,12 @@ class Benchmark:
     """Whether a video may have several articles. Then what is counted as a video is a video of an article."""
     held_back: tuple[str, ...] = ("train", "excluded")
     """Splits of its annotations that are no part of the benchmark."""
+    reported_split: str = TEST
+    """Split that results are of, if it is measured."""
+    validation_split: str = VALIDATION
+    """Split that choices are made on: ablations, the calibration of presence. Without one: the reported split."""
     test_sets: DrawnTestSets | None = None
+    whole_articles: WholeArticles | None = None
     split_help: str = ""
     """What `vina score --help` says about its splits."""
     paper: tuple[PublishedNumber, ...] = ()
@@ -188,6 +205,8 @@ class Benchmark:
     """Counts of the paper's appendix by split, as it prints them."""
     paper_averages: Mapping[str, str] = field(default_factory=dict)
     """Averages over activities in the paper's appendix, as it prints them."""
+    paper_averages_of: str = ""
+    """The splits that they are of."""
     server: EvaluationServer | None = None
 
     @property
@@ -203,6 +222,11 @@ class Benchmark:
     def measured_splits(self, annotated: list[str]) -> list[str]:
         """Splits that are measured, the default first, if these are annotated."""
         return [TEST, ALL] if self.test_sets else annotated
+
+    def split_to_choose_on(self, splits: Collection[str]) -> str:
+        """Return the one of these splits that choices are made on; "" if there are none."""
+        preferred = (self.validation_split, self.reported_split, *sorted(splits))
+        return next((split for split in preferred if split in splits), "")
 
     def protocol(self, name: str) -> Protocol:
         """Return one of its protocols."""

@@ -1,12 +1,9 @@
 """The list of benchmarks: a new one is one module and one line here (see tasks/evaluation/README.md).
 
-The list is read when it is needed, never copied at import: commands, tables, pages and the SQL view `paper` follow it.
+The list is read when it is needed, never copied at import: commands, tables, pages and SQL views follow it.
 """
 
-from typing import Any
-
-from storage.catalogue import register_paper
-from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol
+from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol, WholeArticles
 from tasks.evaluation.benchmarks.crosstask import CROSSTASK
 from tasks.evaluation.benchmarks.crosstask_articles import CROSSTASK_ARTICLES
 from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
@@ -50,9 +47,6 @@ def result_columns(summary_only: bool = False) -> dict[str, dict[tuple[str, str]
     return columns
 
 
-def paper_rows() -> list[dict[str, Any]]:
-    """Return the rows of the view `paper`."""
-    return [{"benchmark": each.name, **vars(number)} for each in BENCHMARKS for number in each.paper]
-
-
-register_paper(paper_rows)
+def benchmark_of_whole_articles() -> tuple[Benchmark, WholeArticles]:
+    """Return the benchmark whose annotations tell which steps of an article are not shown: the first that has them."""
+    return next((each, each.whole_articles) for each in BENCHMARKS if each.whole_articles)

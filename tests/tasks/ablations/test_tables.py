@@ -16,6 +16,7 @@ from storage import Store
 from storage.catalogue import Catalogue
 from tasks.ablations.runner import Ablation
 from tasks.ablations.tables import TABLES, rows_of
+from tasks.evaluation.benchmarks.htstep import HTSTEP
 from tasks.pipeline.job import Job
 from tasks.training.settings import TrainingSettings
 from tests.tasks.conftest import TINY, MakeJob
@@ -80,7 +81,7 @@ def test_every_cell_is_there_and_kept(ablated: Ablation) -> None:
     by_cell = {tuple(row[name] for name in names): row for row in metrics}
     sixth = next(found for found in results if found.variant == "(6) N+S, iterative" and "w/ nar." in found.measure)
     stored = by_cell[sixth.model_id, "htstep-r1", "vina", "fused", "R@1", "val_seen"]
-    assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.split == "val_seen"
+    assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.splits[HTSTEP] == "val_seen"
 
 
 def test_tables_share_trainings_and_nothing_is_trained_twice(ablated: Ablation) -> None:
@@ -130,11 +131,11 @@ def test_the_command_prints_ours_beside_the_papers(
     asked = job(**QUICK)
     quick = [f"{name}={value}" for name, value in QUICK.items()]
     own = [f"{name}={getattr(TINY, name)}" for name in NAMES]
-    changes = [f"--set={change}" for change in (*quick, *own)]
+    changes = [f"--set=training.{change}" for change in (*quick, *own)]
     side_by_side = ["--runner", "processes", "--workers", "2"]
     assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", *side_by_side, *changes]) == 0
     said = capsys.readouterr().out
-    assert "mean and standard deviation of the seeds 0, 1; HT-Step: val_seen" in said
+    assert "mean and standard deviation of the seeds 0, 1; HT-Step: val_seen; HTM-Align: test" in said
     (line,) = [line for line in said.splitlines() if "S -> N learned, N -> V by ASR times" in line]
     assert line.count("±") == 1 and " 27.9 " in line
     (run,) = Store(asked.store).table("runs").snapshot().read().to_pylist()

@@ -110,6 +110,27 @@ def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measu
     assert found.paper["htm-align", "R@1", ResultRow("vina")] == 66.5
 
 
+def test_another_split_is_shown_if_it_is_asked_for(copy: Measured, capsys: pytest.CaptureFixture[str]) -> None:
+    """As if HT-Step's validation videos were of unseen activities."""
+    table = copy.store.table("metrics")
+    for shard in table.snapshot().where(benchmark="htstep").shards:
+        partition = {"model_id": str(shard.constants["model_id"]), "benchmark": "htstep"}
+        rows = table.snapshot().where(**partition, _shard=shard.name).read(table.schema.files.names)
+        splits = pc.replace_substring(rows["split"], "val_seen", "test_unseen")
+        unseen = rows.set_column(rows.column_names.index("split"), "split", splits)
+        table.commit(unseen, partition, shard.name, fingerprint="unseen", run_id="run-1")
+    seen, unseen = read_results(copy.store), read_results(copy.store, split="test_unseen")
+    assert seen.ours[FUSED] == [stored(copy.store, "htstep-r1", "vina with narrations", "test_seen")]
+    assert unseen.ours[FUSED] == [stored(copy.store, "htstep-r1", "vina with narrations", "test_unseen")]
+    assert seen.paper[FUSED] == 37.4 and not unseen.paper and not unseen.later
+    assert "htstep: measured on test_seen, 4 videos; also on test_unseen (--split NAME)" in seen.notes
+    assert "htstep: measured on test_unseen, 4 videos; also on test_seen (--split NAME)" in unseen.notes
+    assert main(["results", "--store", copy.job.store, "--split", "test_unseen"]) == 0
+    assert "htstep: measured on test_unseen" in capsys.readouterr().out
+    assert main(["results", "--store", copy.job.store, "--split", "typo"]) == 1
+    assert "nothing is measured on split 'typo', only on all, test, test_seen, test_unseen" in capsys.readouterr().err
+
+
 def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
     failed = copy.job.changed(run_id="run-8")
     with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], failed.model_dump()):
