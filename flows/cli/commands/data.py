@@ -9,9 +9,7 @@ from rich.console import Console
 
 from flows.cli.commands.shared import Add, existing_store, whole_number
 from storage import Store
-from tasks.demo_world.files import write_world
 from tasks.demo_world.knobs import PRESETS, choose_knobs, explain_knobs
-from tasks.demo_world.script import World
 from tasks.importers.sources import SOURCES, Options, forget_source, import_source, missing_lines
 from tasks.importers.summary import Summary
 from tasks.pipeline.run_record import name_run, record_run
@@ -101,6 +99,9 @@ def _forget(options: argparse.Namespace) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    from tasks.demo_world.files import write_world  # which loads the drawing code
+    from tasks.demo_world.script import World
+
     if "help" in options.changes:
         print(*explain_knobs(), sep="\n")
         return 0
