@@ -1,6 +1,6 @@
 """The sources that can be imported, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
 from tasks.importers.summary import Summary
 
+TABLES_BY_SOURCE = ("videos", "narrations", "articles", "steps")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -32,6 +34,10 @@ class Options:
     """videos: copy the files into the store."""
 
 
+Partitions = Mapping[str, Sequence[Mapping[str, str]]]
+"""Partitions by the name of their table."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A kind of data that can be imported."""
@@ -40,6 +46,24 @@ class Source:
     read: Callable[[Files, ImportSession, Store, Options], None]
     expected: str
     """The files it knows."""
+    other_names: tuple[str, ...] = ()
+    """Sources and benchmarks in the tables that its rows have, beside its own name."""
+    network_partitions: Callable[[Store, str], Partitions] | None = None
+    """(store, network) -> partitions of a network's rows, if it brings vectors of networks."""
+    has_folder_per_network: bool = False
+    """Whether its files lie in a folder for each network, which names it."""
+    is_decoded: bool = False
+    """Whether the stage `features` makes, or would make, vectors of what it brings: then its rejects go with it."""
+
+    def partitions(self, store: Store, network: str | None) -> Partitions:
+        """Return the partitions that it has filled; of one network, if it brings vectors of networks."""
+        if self.network_partitions:
+            if not network:
+                raise ValueError(f"name the {self.name} to forget with --backbone")
+            return self.network_partitions(store, network)
+        names = (self.name, *self.other_names)
+        tables = {table: [{"source": name} for name in names] for table in TABLES_BY_SOURCE}
+        return tables | {"annotations": [{"benchmark": name} for name in names]}
 
 
 def _plain(read: Callable[[Files, ImportSession], None]) -> Callable[[Files, ImportSession, Store, Options], None]:
@@ -61,6 +85,21 @@ def _read_texts(files: Files, session: ImportSession, store: Store, options: Opt
     texts.import_texts(files, session, options.backbone)
 
 
+def _feature_partitions(store: Store, network: str) -> Partitions:
+    """Return the features of a network, and those that were made of them."""
+    from tasks.features.backbones import BACKBONES, backbone_of  # loads torch
+
+    names = [network, *([backbone_of(network).joint_name] if network in BACKBONES else [])]
+    return {"features": [{"backbone": name} for name in dict.fromkeys(names)]}
+
+
+def _text_partitions(store: Store, network: str) -> Partitions:
+    """Return the texts of a network, by whichever files."""
+    shards = store.table("sentence_embeddings").snapshot().shards
+    encoders = sorted({str(shard.constants["encoder"]) for shard in shards})
+    return {"sentence_embeddings": [{"encoder": name} for name in encoders if name.partition("@")[0] == network]}
+
+
 def _read_videos(files: Files, session: ImportSession, store: Store, options: Options) -> None:
     videos.import_videos(files, session, store.objects.upload if options.upload else None)
 
@@ -73,12 +112,17 @@ SOURCES = {
         Source("crosstask", _plain(crosstask.import_crosstask), crosstask.EXPECTED),
         Source("htstep", _plain(htstep.import_htstep), htstep.EXPECTED),
         Source("htm-align", _plain(htm_align.import_htm_align), htm_align.EXPECTED),
-        Source("youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED),
-        Source("features", _read_features, features.EXPECTED),
-        Source("texts", _read_texts, texts.EXPECTED),
-        Source("videos", _read_videos, videos.EXPECTED),
+        Source(
+            "youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED, (youwikihow.BENCHMARK,)
+        ),
+        Source(
+            "features", _read_features, features.EXPECTED, network_partitions=_feature_partitions,
+            has_folder_per_network=True, is_decoded=True,
+        ),
+        Source("texts", _read_texts, texts.EXPECTED, network_partitions=_text_partitions),
+        Source("videos", _read_videos, videos.EXPECTED, is_decoded=True),
     )
-}
+}  # fmt: skip
 
 
 def import_source(
@@ -92,16 +136,16 @@ def import_source(
     """Import what there is at a path; what was kept is in the store even where an error follows."""
     if name not in SOURCES:
         raise ValueError(f"there is no source {name!r}; the sources are {', '.join(SOURCES)}")
-    options = options or Options()
+    source, options = SOURCES[name], options or Options()
     files = Files(path)
-    backbone = _backbone(files, options) if name == "features" else ""
+    backbone = _backbone(files, options) if source.has_folder_per_network else ""
     with ImportSession(store, run_id, name, path, backbone, on_progress) as session:
         for problem in files.problems:
             session.reject(str(problem.filename), "folder cannot be read", str(problem), Path(problem.filename))
             session.summary.damaged.append(str(problem))
-        SOURCES[name].read(files, session, store, options)
+        source.read(files, session, store, options)
     if not session.summary.num_files and not files.problems:
-        raise ValueError(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
+        raise ValueError(f"nothing to import at {path}: {name} knows {source.expected}")
     return session.summary
 
 
@@ -110,29 +154,14 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
 
     Older versions of the tables keep them until `vina gc`.
     """
-    if name in ("features", "texts") and not backbone:
-        raise ValueError(f"name the {name} to forget with --backbone")
-    if name == "features":
-        places = {"features": [{"backbone": str(backbone)}, {"backbone": f"{backbone}-joint"}]}  # made of these
-    elif name == "texts":
-        shards = store.table("sentence_embeddings").snapshot().shards
-        encoders = {str(shard.constants["encoder"]) for shard in shards}
-        own = [encoder for encoder in sorted(encoders) if encoder.partition("@")[0] == backbone]
-        places = {"sentence_embeddings": [{"encoder": encoder} for encoder in own]}
-    else:
-        origins = [name, youwikihow.BENCHMARK] if name == "youwikihow" else [name]
-        places = {
-            table: [{"source": origin} for origin in origins] for table in ("videos", "narrations", "articles", "steps")
-        }
-        places["annotations"] = [{"benchmark": origin} for origin in origins]
-    taken: dict[str, int] = {}
-    for table, partitions in places.items():
+    source, taken = SOURCES[name], dict[str, int]()
+    for table, partitions in source.partitions(store, backbone).items():
         for partition in partitions:
             known = store.table(table).snapshot().where(**partition)
             if known.shards:
                 store.table(table).retire(partition)
                 taken[table] = taken.get(table, 0) + known.num_rows
-    if name in ("features", "videos"):  # what could not be decoded may be another file next time
+    if source.is_decoded:  # what could not be decoded may be another file next time
         store.table("rejects").retire({"stage": "features"}, prefix=f"{backbone}/" if backbone else "")
     return taken
 

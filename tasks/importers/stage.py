@@ -40,8 +40,9 @@ def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) -> str:
-    places = [(name, corpus / name) for name in SOURCES if name != "features"]
-    places += [("features", folder) for folder in sorted((corpus / "features").glob("*")) if folder.is_dir()]
+    places = [(name, corpus / name) for name, source in SOURCES.items() if not source.has_folder_per_network]
+    by_network = [corpus / name for name, source in SOURCES.items() if source.has_folder_per_network]
+    places += [(parent.name, folder) for parent in by_network for folder in sorted(parent.glob("*")) if folder.is_dir()]
     found = [(name, place) for name, place in places if place.is_dir()]
     if not found:
         raise ValueError(
@@ -53,10 +54,11 @@ def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) ->
             lines += import_source(store, run_id, name, place, options).lines()
         else:
             lines.append(f"{place} is empty")
-    if any(path.is_file() for path in (corpus / "features").glob("*")):
-        lines.append(
-            f"{corpus / 'features'} has files of its own: not imported; put them in a folder named by their network"
-        )
+    lines += [
+        f"{parent} has files of its own: not imported; put them in a folder named by their network"
+        for parent in by_network
+        if any(path.is_file() for path in parent.glob("*"))
+    ]
     return "\n".join([*lines, *missing_lines(store)])
 
 
