@@ -5,8 +5,10 @@ Tables have both in columns of their own, `method` and `pathway`; only `label_of
 
 from enum import StrEnum
 
-VINA, BURNT_IN = "vina", "vina burn-in"
-TAN, TAN_LC, TAN_PE_LC = "tan", "tan-lc", "tan-pe-lc"
+from tasks.training import method_names
+
+VINA, BURNT_IN = method_names.VINA, "vina burn-in"
+TAN, TAN_LC, TAN_PE_LC = "tan", method_names.TAN_LC, method_names.TAN_PE_LC
 RANDOM, CENTRE, UNIFORM, TRUTH = "random", "centre", "uniform", "truth"
 """Rules that learn nothing; `truth` is the annotations themselves: the most that can be reached."""
 SENTENCES = "sentences by ASR times"

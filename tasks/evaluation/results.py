@@ -28,6 +28,7 @@ from tasks.evaluation.families import (
 from tasks.evaluation.methods import RULES
 from tasks.pairing.settings import MPNET
 from tasks.training.corpus import corpus_of
+from tasks.training.method_names import tan_method
 from tasks.training.model_files import find_model
 from tasks.training.model_ids import model_ids
 from tasks.training.settings import TrainingSettings
@@ -190,16 +191,16 @@ def methods_by_model(store: Store, settings: TrainingSettings, run_id: str | Non
     names: dict[str, str] = {}
     for seed in sorted({*seeds, settings.seed}):
         for positions in (False, True):
-            ids = model_ids(settings.changed(seed=seed, tan_text_positions=positions), corpus)
-            names[ids.tan] = TAN_PE_LC if positions else TAN_LC
+            variant = settings.changed(seed=seed, tan_text_positions=positions)
+            ids = model_ids(variant, corpus)
+            names[ids.tan] = tan_method(variant)
             if positions == settings.tan_text_positions:
                 names[ids.student] = VINA
     recorded = _recorded(store, run_id) if run_id else None
     if recorded and recorded["model_id"] not in names:
         ids = model_ids(settings, corpus)
         del names[ids.tan], names[ids.student]
-        tan = TAN_PE_LC if settings.tan_text_positions else TAN_LC
-        names |= {recorded["tan"]: tan, recorded["model_id"]: VINA}
+        names |= {recorded["tan"]: tan_method(settings), recorded["model_id"]: VINA}
     return names
 
 

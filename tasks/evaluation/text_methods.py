@@ -17,6 +17,7 @@ from storage.vectors import Floats, decode
 from tasks.evaluation.families import SENTENCES, Pathway
 from tasks.evaluation.methods import Answer, Method, asr_times
 from tasks.evaluation.queries import BenchmarkQueries
+from tasks.features.backbones import backbone_of_space
 from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
@@ -24,8 +25,6 @@ from tasks.training.corpus import Corpus
 from vina_model.alignment import indirect_pathway, mask_of
 
 LOG = logging.getLogger("vina.evaluation")
-BY_DOT_PRODUCT = "s3d-milnce-joint"
-"""The joint space in which lengths mean something; elsewhere cosines are compared."""
 _STEPS_AND_NARRATIONS = """
     SELECT text FROM ({steps}) UNION ALL SELECT n.text FROM narrations n SEMI JOIN annotations a
     ON a.video_id = n.video_id AND a.benchmark = {{benchmark}} AND a.split NOT IN ({{held_back}})"""
@@ -87,7 +86,8 @@ def zero_shot(store: Store) -> Iterator[Method]:
 
 
 def _zero_shot(store: Store, encoder: str, corpus: Corpus) -> Method:
-    is_cosine = corpus.backbone != BY_DOT_PRODUCT
+    backbone = backbone_of_space(corpus.backbone)
+    is_cosine = backbone is None or backbone.compares_by == "cosine"
 
     def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
         vectors = read_embeddings(store, encoder, queries.benchmark.query(queries.benchmark.texts_sql))

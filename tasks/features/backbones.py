@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple, Union
+from typing import Literal, NamedTuple, Union
 
 from storage import Store
 from storage.vectors import Floats
@@ -60,6 +60,8 @@ class Backbone:
     project: Callable[[Path], Callable[[Floats], Floats]] | None = None
     """(weights' file) -> a function from vectors of `layer` to vectors of `joint_layer`, T x D to T x E."""
     text_tower: TextTowerLoader | None = None
+    compares_by: Literal["cosine", "dot product"] = "cosine"
+    """How similar a text and a second are in the space of the text tower."""
     seed_in: Callable[[Store], int] | None = None
     """Return the seed of a store's imported features, if vectors of different seeds differ."""
 
@@ -80,3 +82,9 @@ def backbone_of(name: str) -> Backbone:
     backbone: Backbone = getattr(import_module(module), declaration)
     assert backbone.name == name, f"{registered} is registered as {name}, and its name is {backbone.name}"
     return backbone
+
+
+def backbone_of_space(name: str) -> Backbone | None:
+    """Return the backbone whose text tower shares the space of these features; None if they can only be imported."""
+    candidates = (backbone_of(each) for each in BACKBONES if name.startswith(each))
+    return next((backbone for backbone in candidates if backbone.joint_name == name), None)

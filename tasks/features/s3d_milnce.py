@@ -80,4 +80,5 @@ S3D_MILNCE = Backbone(
     joint_layer=Layer("fc", 512),
     project=load_projection,
     text_tower=TextTowerLoader(load_text_tower, DICTIONARY),
+    compares_by="dot product",
 )

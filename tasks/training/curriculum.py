@@ -14,6 +14,7 @@ from tasks.training.batches import ExampleReader
 from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.labels import Labels
 from tasks.training.matrices import retire_matrices
+from tasks.training.method_names import VINA, tan_method
 from tasks.training.model_ids import model_ids
 from tasks.training.models import (
     make_tan,
@@ -52,7 +53,7 @@ class TrainedModel(NamedTuple):
 
     model_id: str
     method: str
-    """Its name in the tables of results: tan-lc, tan-pe-lc or vina."""
+    """Its name in the tables of results: see `method_names`."""
     teacher: Teacher
 
 
@@ -122,11 +123,10 @@ class Curriculum:
         """Return the models that are trained to their end: TAN*, then the student."""
         state = self._checkpoint(self.tan_id)
         if state is not None and state["position"]["epoch"] == self.settings.tan_epochs:
-            method = "tan-pe-lc" if self.settings.tan_text_positions else "tan-lc"
-            yield TrainedModel(self.tan_id, method, self.teacher_of(self.tan_id, self._tan(state)))
+            yield TrainedModel(self.tan_id, tan_method(self.settings), self.teacher_of(self.tan_id, self._tan(state)))
         state = self._checkpoint(self.student_id)
         if state is not None and state["position"]["epoch"] == self.settings.epochs:
-            yield TrainedModel(self.student_id, "vina", self.teacher_of(self.student_id, self._student(state)))
+            yield TrainedModel(self.student_id, VINA, self.teacher_of(self.student_id, self._student(state)))
 
     def labels_of(self, label_round: int) -> LabelRound:
         """Return the labels of a round, made or not."""
