@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from tasks.evaluation.benchmarks.benchmark import Decoding, Protocol, Role
 from tasks.evaluation.families import Pathway
 from tasks.evaluation.methods import Answer, Method
 from tasks.evaluation.queries import BenchmarkQueries
+from tasks.evaluation.scoring import without_source
 from vina_model.decoding import in_order
 from vina_model.detection import detect
 
@@ -101,5 +101,5 @@ def as_in_files(rows: pa.Table, protocol: Protocol) -> pa.Table:
 def _column(rows: pa.Table, role: Role) -> pa.ChunkedArray:
     column = rows[role.value]
     if role is Role.ARTICLE:
-        return pc.replace_substring_regex(column, "^[^/]*/", "")
+        return without_source(column)
     return column if role in (Role.VIDEO, Role.LABEL) else column.cast(pa.float64())

@@ -1,9 +1,9 @@
 """The main table: what a run's models reach on every benchmark, beside the paper and what was published later."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
@@ -59,6 +59,14 @@ ResultKey = tuple[str, str, ResultRow]
 """Protocol, metric, row."""
 
 
+class ResultLine(NamedTuple):
+    """A line of the main table as it is shown: numbers of ours, or published ones, by column."""
+
+    kind: Literal["ours", "published"]
+    label: str
+    cells: list[tuple[ResultKey, list[float]]]
+
+
 @dataclass(frozen=True)
 class Results:
     """Our numbers, one a seed, beside published ones, in percent; and what is not there, and why."""
@@ -78,6 +86,25 @@ class Results:
         others -= {row for row in others if row.method == VINA and row.pathway not in MAIN_PATHWAYS}  # an ablation
         ordered = sorted(others, key=lambda row: (row in paper, row.label))
         return list(dict.fromkeys([*BASELINES, *ordered, *MODELS, *later, ResultRow(TRUTH)]))
+
+    def lines(self, columns: Iterable[tuple[str, str]]) -> Iterator[ResultLine]:
+        """Yield the lines that have a number in these columns: ours, and below it the published ones."""
+        columns = list(columns)
+        for row in self.rows:
+            keys = [(protocol, metric, row) for protocol, metric in columns]
+            yield from (
+                line
+                for line in (
+                    ResultLine("ours", row.label, [(key, self.ours.get(key, [])) for key in keys]),
+                    ResultLine("published", f"{row.label}, in the paper", _cells(self.paper, keys)),
+                    ResultLine("published", f"{row.label}, published later", _cells(self.later, keys)),
+                )
+                if any(values for _, values in line.cells)
+            )
+
+
+def _cells(numbers: Mapping[ResultKey, float], keys: Sequence[ResultKey]) -> list[tuple[ResultKey, list[float]]]:
+    return [(key, [numbers[key]] if key in numbers else []) for key in keys]
 
 
 def read_results(store: Store, run_id: str | None = None, split: str | None = None) -> Results:

@@ -14,6 +14,11 @@ from vina_model.metrics.columns import Bools, Floats, Ints, Points, ScoredSegmen
 EXAMPLES = 3
 
 
+def without_source(article_ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the ids that a data set's own files have: an article's id is SOURCE/ID in the store."""
+    return pc.replace_substring_regex(article_ids, "^[^/]*/", "")
+
+
 @dataclass(frozen=True)
 class Predictions:
     """A model's answers in columns; `videos` are the truth's numbers of them, -1 for others."""
@@ -28,12 +33,12 @@ class Predictions:
     @classmethod
     def of(cls, rows: pa.Table, protocol: Protocol, truth: Truth) -> "Predictions":
         """Rows of a checked file (`prediction_files`), or of the table `predictions` under the same names."""
-        names, true_names = rows[protocol.video], truth.videos
+        names, true_names = rows[protocol.video], pa.array(truth.videos, pa.string())
         if (article := protocol.column(Role.ARTICLE)) is not None:
             names = pc.binary_join_element_wise(rows[article], names, "/")
-            pairs = zip(truth.tasks, truth.videos, strict=True)
-            true_names = [f"{task.partition('/')[2]}/{video}" for task, video in pairs]
-        videos = pc.fill_null(pc.index_in(names, pa.array(true_names, pa.string())), -1).to_numpy().astype(np.int64)
+            tasks = without_source(pa.array(truth.tasks, pa.string()))
+            true_names = pc.binary_join_element_wise(tasks, true_names, "/")
+        videos = pc.fill_null(pc.index_in(names, true_names), -1).to_numpy().astype(np.int64)
         unknown = names.filter(pa.array(videos < 0)).unique()
         score = protocol.column(Role.SCORE)
         scores = np.zeros(len(rows)) if score is None else rows[score].to_numpy()

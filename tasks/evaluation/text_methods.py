@@ -26,7 +26,7 @@ from vina_model.alignment import indirect_pathway, mask_of
 
 LOG = logging.getLogger("vina.evaluation")
 _STEPS_AND_NARRATIONS = """
-    SELECT text FROM ({steps}) UNION ALL SELECT n.text FROM narrations n SEMI JOIN annotations a
+    SELECT text FROM ({steps}) UNION ALL SELECT n.text FROM video_narrations n SEMI JOIN annotations a
     ON a.video_id = n.video_id AND a.benchmark = {{benchmark}} AND a.split NOT IN ({{held_back}})"""
 
 

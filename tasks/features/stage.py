@@ -27,7 +27,7 @@ from tasks.features.joint_texts import dictionary_version, embed_joint_texts
 from tasks.features.network import Run
 from tasks.features.progress import Progress
 from tasks.features.projection import project_features
-from tasks.features.recipe import AS_IMPORTED, Recipe
+from tasks.features.recipe import AS_IMPORTED, Recipe, weights_file
 from tasks.features.settings import FeatureSettings
 from tasks.pipeline.artifacts import CORPUS, REJECTS
 from tasks.pipeline.device import best_device
@@ -151,7 +151,7 @@ def _extent(shards: Sequence[Sequence[VideoFile]]) -> tuple[int, float]:
 @lru_cache(1)
 def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
     """Load the network once for all parts of this process; warn about random weights."""
-    weights = Path(settings.weights) if settings.weights else recipe.backbone.weights
+    weights = weights_file(settings, recipe.backbone)
     if weights is None:
         LOG.warning(
             "no weights are given: %s has random ones (seed %d). Its features tell videos apart, and mean nothing.",

@@ -209,23 +209,7 @@ def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
 def _results(results: Results) -> dict[str, Any]:
     """The main table: ours, and published numbers below."""
     titles = {column: title for group in result_columns().values() for column, title in group.items()}
-    rows = []
-    for row in results.rows:
-        keys = [(protocol, metric, row) for protocol, metric in titles]
-        ours = [_mean(results.ours.get(key, [])) for key in keys]
-        paper, later = (
-            [_mean([numbers[key]] if key in numbers else []) for key in keys]
-            for numbers in (results.paper, results.later)
-        )
-        rows += [
-            (kind, title, cells)
-            for kind, title, cells in (
-                ("ours", row.label, ours),
-                ("published", f"{row.label}, in the paper", paper),
-                ("published", f"{row.label}, published later", later),
-            )
-            if any(cells)
-        ]
+    rows = [(line.kind, line.label, [_mean(values) for _, values in line.cells]) for line in results.lines(titles)]
     return {"names": list(titles.values()), "rows": rows, "notes": results.notes}
 
 

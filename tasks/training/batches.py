@@ -108,16 +108,12 @@ class ExampleReader:
     def __call__(self, video_ids: Sequence[str], epoch: int) -> Example:
         """Read the example of some videos in an epoch."""
         excerpts = [self._excerpt(video_id, epoch) for video_id in video_ids]
-        features = [excerpt.features for excerpt in excerpts]
-        seconds = [len(vectors) for vectors in features]
-        video_BTV = torch.zeros(len(excerpts), max(seconds), features[0].shape[1])
-        for row, vectors in enumerate(features):
-            video_BTV[row, : len(vectors)] = torch.from_numpy(vectors.astype(np.float32))
+        seconds = [len(excerpt.features) for excerpt in excerpts]
         narrations = Texts.of(self.tokenizer, [excerpt.narrations for excerpt in excerpts])
         steps = Texts.of(self.tokenizer, [excerpt.steps for excerpt in excerpts]) if self.labels else None
         return Example(
             list(video_ids),
-            Batch(video_BTV, torch.tensor(seconds), narrations, steps),
+            Batch.of([excerpt.features for excerpt in excerpts], narrations, steps),
             _positives([excerpt.narration_spans for excerpt in excerpts], seconds, narrations),
             _positives([excerpt.step_spans for excerpt in excerpts], seconds, steps) if steps else None,
         )

@@ -81,7 +81,7 @@ class Corpus:
         Held-out videos that are imported later have shards of their own, and change nothing.
         """
         with Catalogue(self.store, MEMORY_LIMIT) as catalogue:
-            shards = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM narrations")
+            shards = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM video_narrations")
         is_trainable = pc.is_in(shards["video_id"], self._trainable)
         narrations = sorted(shards.filter(is_trainable)["_fingerprint"].unique().to_pylist())
         video_ids = self._trainable.to_pylist()

@@ -11,7 +11,7 @@ from tasks.pipeline.parts import Part, PartKind, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import write_model
-from tasks.training.model_ids import CODE_VERSION, NOT_FINGERPRINTED, settings_hash
+from tasks.training.model_ids import CODE_VERSION, fingerprinted_settings, settings_hash
 from tasks.training.processes import alone, is_first, joined
 from tasks.training.settings import TrainingSettings
 
@@ -87,11 +87,10 @@ def label_shards(job: Job, part: Part) -> None:
 def dependencies(job: Job) -> Dependencies:
     """Return what the models depend on."""
     store, settings = job.open_store(), job.settings_of(TrainingSettings)
-    fingerprinted = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
     features = store.table("features").snapshot().where(backbone=settings.backbone).content_version
     inputs = versions(store, *INPUTS, "pairs") | {f"features of {settings.backbone}": features}
     inputs |= {name: file_hash(getattr(settings, name)) for name in ("words", "tan")}
-    return Dependencies(fingerprinted, inputs, scope=f"settings {settings_hash(settings)}")
+    return Dependencies(fingerprinted_settings(settings), inputs, scope=f"settings {settings_hash(settings)}")
 
 
 def rounds_dependencies(job: Job) -> Dependencies:

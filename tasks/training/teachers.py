@@ -199,11 +199,6 @@ def plan_pairs(pairs: Sequence[Pair], corpus: Corpus, window_s: int) -> Iterator
 
 def read_pairs(pairs: Sequence[Pair], corpus: Corpus, tokenizer: Tokenizer) -> Batch:
     """Read whole videos with all their narrations and the steps of an article each."""
-    features = [corpus.features(video) for video, _ in pairs]
-    seconds = [len(vectors) for vectors in features]
-    video_BTV = torch.zeros(len(pairs), max(seconds), features[0].shape[1])
-    for row, vectors in enumerate(features):
-        video_BTV[row, : len(vectors)] = torch.from_numpy(vectors.astype(np.float32))
     narrations = Texts.of(tokenizer, [corpus.narrations(video).texts for video, _ in pairs])
     steps = Texts.of(tokenizer, [corpus.steps[article] for _, article in pairs])
-    return Batch(video_BTV, torch.tensor(seconds), narrations, steps)
+    return Batch.of([corpus.features(video) for video, _ in pairs], narrations, steps)

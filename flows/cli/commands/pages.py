@@ -46,6 +46,7 @@ def _report(options: argparse.Namespace) -> int:
     from tasks.grounding.files import write_text  # which loads torch
     from tasks.pages.report_page import newest_run, report_page
     from tasks.pipeline.run_record import job_of_run
+    from tasks.report.stage import report_key
 
     store = existing_store(options.store)
     if options.output is not None and not options.output.parent.is_dir():
@@ -53,7 +54,7 @@ def _report(options: argparse.Namespace) -> int:
     run_id = options.run or newest_run(store)
     page = report_page(store, job_of_run(store, run_id))
     if options.output is None:
-        print(store.objects.put(f"reports/{run_id}.html", page.encode()))
+        print(store.objects.put(report_key(run_id), page.encode()))
     else:
         write_text(options.output, page)
         print(options.output)

@@ -103,21 +103,12 @@ def print_summary(store: Store, run_id: str) -> None:
 def _grid(results: "Results", titles: Mapping[tuple[str, str], str]) -> Grid:
     """Ours and published numbers in rows below each other."""
     grid = Grid("", *titles.values())
-    for row in results.rows:
-        keys = [(protocol, metric, row) for protocol, metric in titles]
-        lines = {
-            row.label: [_ours(results, key) for key in keys],
-            f"  {row.label}, in the paper": [_published(results.paper.get(key)) for key in keys],
-            f"  {row.label}, published later": [_published(results.later.get(key)) for key in keys],
-        }
-        for label, cells in lines.items():
-            if any(cells):
-                grid.add_row(label, *cells)
+    for line in results.lines(titles):
+        if line.kind == "ours":
+            grid.add_row(line.label, *(_ours(results, key) for key, _ in line.cells))
+        else:
+            grid.add_row(f"  {line.label}", *(f"{values[0]:.1f}" if values else "" for _, values in line.cells))
     return grid
-
-
-def _published(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
 
 
 def _ours(results: "Results", key: "ResultKey") -> str:

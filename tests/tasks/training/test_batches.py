@@ -92,6 +92,21 @@ def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob)
     assert after.paired == before.paired[1:] and after.version != before.version
 
 
+def test_narrations_that_do_not_count_change_no_model_id(job: MakeJob) -> None:
+    """Those of the first source by name count."""
+    store = Store(job().store)
+    before = Corpus(store, TINY.backbone, TINY.selection)
+    narrations, video = store.table("narrations"), before.narrated[0]
+    row = {"video_id": video, "row": 0, "text": "something else", "start_s": 0.0, "end_s": 1.0}
+    rows = pa.Table.from_pylist([row], schema=narrations.schema.files)
+    narrations.commit(rows, {"source": "zzz"}, "0", fingerprint="f", run_id="r")
+    after = Corpus(store, TINY.backbone, TINY.selection)
+    assert after.narrations(video) == before.narrations(video) and after.version == before.version
+    narrations.commit(rows, {"source": "aaa"}, "0", fingerprint="f", run_id="r")
+    counted = Corpus(store, TINY.backbone, TINY.selection)
+    assert counted.narrations(video).texts == ["something else"] and counted.version != before.version
+
+
 def test_a_benchmark_that_is_imported_later_changes_no_model_id(job: MakeJob) -> None:
     store = Store(job().store)
     before = Corpus(store, TINY.backbone, TINY.selection).version
