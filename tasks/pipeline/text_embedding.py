@@ -21,6 +21,7 @@ from tasks.pipeline.progress import say
 CODE_VERSION = "1"
 MEMORY_LIMIT = "800MB"
 TEXTS_AT_ONCE = 1024
+UPDATE_EVERY_S = 5.0
 LOG = logging.getLogger("vina.pairing")
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
 
@@ -112,14 +113,14 @@ def _write_shard(store: Store, run_id: str, encoder: str, texts: pa.Table, vecto
 
 
 class _EmbeddingProgress:
-    def __init__(self, total: int, every_s: float = 5.0) -> None:
-        self._total, self._every_s, self._done = total, every_s, 0
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
         self._begin = self._said = time.monotonic()
 
     def add(self, count: int) -> None:
         self._done += count
         now = time.monotonic()
-        if now - self._said < self._every_s:
+        if now - self._said < UPDATE_EVERY_S:
             return
         self._said, rate = now, self._done / (now - self._begin)
         left = int((self._total - self._done) / rate)

@@ -23,6 +23,8 @@ from vina_model.tokenizer import Tokenizer
 
 BATCHES_PER_POOL = 32
 """Batches whose videos are sorted by length together."""
+READERS = 2
+"""Threads that read batches."""
 AHEAD = 4
 """Batches that are read before they are needed."""
 Item = TypeVar("Item")
@@ -64,9 +66,9 @@ def share_batch(video_ids: list[str], rank: int, num_processes: int, num_parts: 
     return BatchShare(parts, 1, len(video_ids))
 
 
-def read_ahead(work: Callable[[Item], Answer], items: Sequence[Item], num_threads: int = 2) -> Iterator[Answer]:
+def read_ahead(work: Callable[[Item], Answer], items: Sequence[Item]) -> Iterator[Answer]:
     """Yield the answers in the order of the items, computed in threads while the caller uses the ones before."""
-    with ThreadPoolExecutor(num_threads) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         futures: deque[Future[Answer]] = deque()
         try:
             for item in items:
