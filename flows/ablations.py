@@ -11,6 +11,7 @@ from flows.parts import parts_runner
 from storage import Store
 from tasks.ablations import DESCRIPTIONS
 from tasks.ablations.runner import Ablation
+from tasks.ablations.tables import on_all_benchmarks
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
 
 TableName = Literal["all", *DESCRIPTIONS]  # type: ignore[valid-type]
@@ -48,7 +49,8 @@ def ablations(
     job = make_job(preset, store, None, changes, run_id or runtime.flow_run.name, force=False)
     tables = list(DESCRIPTIONS) if table == "all" else [table]
     configuration = job.model_dump() | {"seeds": seeds, "dispatch": dispatch}
-    with record_run(Store(job.store), job.run_id, [f"ablate {table}"], configuration):
+    measures = any(on_all_benchmarks(name) for name in tables)
+    with record_run(Store(job.store), job.run_id, [f"ablate {table}"], configuration, measures):
         for name in tables:
             Ablation(job).make(name, seeds, parts_runner(execution, dispatch))
     return job.run_id

@@ -61,7 +61,7 @@ def vina(
     for step in plan(job, chosen):
         get_run_logger().info("%s: %s", step.stage.name, "; ".join(step.reasons) or "nothing to do so far")
     configuration = job.model_dump() | {"stages": names, "dispatch": dispatch} | execution.model_dump()
-    with record_run(Store(job.store), job.run_id, names, configuration):
+    with record_run(Store(job.store), job.run_id, names, configuration, any(stage.measures for stage in chosen)):
         for stage in chosen:
             work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
             with watched(stage.name) as ended:

@@ -132,7 +132,7 @@ VIEWS = (
         ORDER BY d.encoder, d.narrations DESC, d.article_id"""),
     View("measured_runs", "completed runs that measured models on all benchmarks, newest first", """
         SELECT run_id, stages, configuration, started_at FROM runs
-        WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'ablate main', 'ablate all'])
+        WHERE state = 'completed' AND configuration ->> '$.measures' = 'true'
         ORDER BY started_at DESC"""),
     View("ablation_means", "the ablation tables: mean and spread over seeds, beside the paper's number", """
         SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,

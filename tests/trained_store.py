@@ -39,7 +39,7 @@ def make_store(folder: Path) -> None:
     store = Store(job.store)
     stages = {stage.name: stage for stage in STAGES}
     names = ["import", "burn-in", "rounds", "evaluation", "report"]
-    with record_run(store, RUN, names, job.model_dump()):
+    with record_run(store, RUN, names, job.model_dump(), measures=True):
         run_stage(job, stages["import"], run_here)
         _pair(store)
         for name in names[1:]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
-from tasks.ablations.tables import DISCARDED, MEASURED_ON, Row, rows_of
+from tasks.ablations.tables import DISCARDED, MEASURED_ON, Row, on_all_benchmarks, rows_of
 from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import BURNT_IN, SENTENCES, STUDENTS, TAN_LC, TAN_PE_LC
 from tasks.evaluation.methods import Method, trained
@@ -121,9 +121,9 @@ class Ablation:
     def check(self, table: str) -> None:
         """Raise a ValueError if nothing could be measured after all the training."""
         corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
-        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if table == "main" else MEASURED_ON[:1]
+        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if on_all_benchmarks(table) else MEASURED_ON[:1]
         if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in benchmarks):
-            name = "any benchmark" if table == "main" else MEASURED_ON[0].title
+            name = "any benchmark" if on_all_benchmarks(table) else MEASURED_ON[0].title
             raise ValueError(
                 f"no held-out video of {name} has {corpus.backbone} features: import both, or a demo world, first"
             )
@@ -222,5 +222,5 @@ def _part(variant: _Variant, table: str) -> Part:
         "settings": variant.settings.model_dump(),
         "methods": variant.methods,
         "is_measured": True,
-        "on_all_benchmarks": table == "main",
+        "on_all_benchmarks": on_all_benchmarks(table),
     }

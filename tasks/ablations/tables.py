@@ -155,3 +155,8 @@ def rows_of(table: str, settings: TrainingSettings) -> list[Row]:
     if not settings.refresh_epochs or settings.burn_in_epochs == settings.epochs:
         raise ValueError("no round comes after the burn-in: set refresh_epochs, burn_in_epochs and epochs so")
     return TABLES[table](settings)
+
+
+def on_all_benchmarks(table: str) -> bool:
+    """Return whether the models of a table are measured on all benchmarks, as `vina results` shows them."""
+    return table == "main"

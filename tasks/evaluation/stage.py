@@ -88,7 +88,7 @@ def dependencies(job: Job) -> Dependencies:
 
 MEASUREMENT = PartKind("evaluation", measure, is_whole=True)
 EVALUATION = Stage(
-    "evaluation", evaluate, dependencies, CODE_VERSION, parts=(MEASUREMENT,),
+    "evaluation", evaluate, dependencies, CODE_VERSION, parts=(MEASUREMENT,), measures=True,
     artifacts={
         "metrics": """SELECT benchmark, protocol, split, method, pathway, metric, round(ours, 1) AS ours, paper
             FROM metrics_beside_paper LIMIT 500"""

@@ -22,11 +22,16 @@ RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 @contextmanager
-def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any]) -> Iterator[None]:
-    """Record what happens inside the `with`. An error is recorded and raised."""
+def record_run(
+    store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any], measures: bool = False
+) -> Iterator[None]:
+    """Record what happens inside the `with`. An error is recorded and raised.
+
+    A run that `measures` leaves its models measured on all benchmarks: the view `measured_runs` lists it.
+    """
     row: dict[str, Any] = {
         "stages": list(stages),
-        "configuration": json.dumps(configuration, sort_keys=True),
+        "configuration": json.dumps({**configuration, "measures": measures}, sort_keys=True),
         "code_version": code_version(),
         "host": platform.node(),
         "started_at": datetime.now(UTC),

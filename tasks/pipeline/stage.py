@@ -55,6 +55,8 @@ class Stage:
     """Tables that Prefect's UI shows after it: a query by the artifact's key."""
     is_shared: bool = False
     """Whether all processes of a torchrun do its work together."""
+    measures: bool = False
+    """Whether it leaves the run's models measured on all benchmarks: `vina results` shows the newest such run."""
 
 
 @dataclass(frozen=True)

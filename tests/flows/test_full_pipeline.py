@@ -10,6 +10,7 @@ from flows import stages as pipeline_stages
 from flows.full_pipeline import vina
 from flows.stages import STAGES, choose_stages
 from storage import Store
+from storage.catalogue import Catalogue
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import RunParts
 from tasks.pipeline.stage import Dependencies, Stage
@@ -58,6 +59,9 @@ def test_a_demo_world_goes_through_all_stages(prefect_server: None, tmp_path: Pa
     filled = ("videos", "narrations", "articles", "steps", "annotations", "features", "votes", "pairs", "completions")
     assert all(counts[name] for name in filled)
     assert {shard.written_by for shard in store.table("steps").snapshot().shards} == {"demo"}
+    vina(store=store.uri, corpus=TINY, stages=["import"], run_id="later")
+    with Catalogue(store) as catalogue:
+        assert catalogue.query("SELECT run_id FROM measured_runs")["run_id"].to_pylist() == ["demo"]
 
 
 def test_a_run_has_a_name_of_its_own(prefect_server: None, store: Store) -> None:

@@ -101,7 +101,8 @@ def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
             stage.work(job, run_here)
         return
     names = [stage.name for stage in stages]
-    with record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names}):
+    measures = any(stage.measures for stage in stages)
+    with record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names}, measures):
         for stage in stages:
             print(f"{stage.name}: {stage.work(job, run_here)}")
 

@@ -36,7 +36,7 @@ def recorded(measured: Measured, tmp_path_factory: pytest.TempPathFactory) -> Me
     folder = tmp_path_factory.mktemp("recorded") / "store"
     shutil.copytree(measured.job.store, folder)
     job = measured.job.changed(store=str(folder))
-    with record_run(Store(job.store), job.run_id, ["evaluation"], job.model_dump()):
+    with record_run(Store(job.store), job.run_id, ["evaluation"], job.model_dump(), measures=True):
         evaluate(job)
     return measured._replace(job=job)
 
@@ -81,7 +81,7 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
         burn_in(own)
         evaluate(own)
     newest = copy.job.changed(settings.changed(layers=2), run_id="run-9")
-    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], newest.model_dump()):
+    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], newest.model_dump(), measures=True):
         pass
     found = read_results(copy.store)
     assert found.run_id == "run-9" and len(found.ours[FUSED]) == 2, "seeds 7 and 8"
@@ -133,8 +133,10 @@ def test_another_split_is_shown_if_it_is_asked_for(copy: Measured, capsys: pytes
 
 def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
     failed = copy.job.changed(run_id="run-8")
-    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], failed.model_dump()):
+    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["any"], failed.model_dump(), measures=True):
         raise RuntimeError("at once")
+    with record_run(copy.store, "run-10", ["import"], copy.job.model_dump()):
+        pass  # a later run that measures nothing
     assert read_results(copy.store).run_id == "run-1"
     with pytest.raises(ValueError, match="there is no run 'typo'"):
         read_results(copy.store, "typo")
