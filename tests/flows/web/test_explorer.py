@@ -143,9 +143,9 @@ def test_what_is_not_there_is_said(site: str) -> None:
     for path, message in (
         ("/video?id=nobody", "has no demo-concepts features"),
         ("/run?id=nobody", "there is no run"),
-        ("/video-file?id=nobody", "no video of that id"),
+        ("/video-file?id=nobody", "no video with that id"),
         ("/video?id=" + quote(ODD_ID) + "&by=7", "no matrices of round"),
-        ("/video-file?id=" + quote(PAGE_ID), "has no video that a browser plays"),
+        ("/video-file?id=" + quote(PAGE_ID), "has no video file that a browser can play"),
         ("/video-file?id=" + quote(OUTSIDE_ID), "is neither in the store nor in a folder that was imported"),
         ("/video-file?id=" + quote(LINK_ID), "is neither in the store nor in a folder that was imported"),
     ):
@@ -197,9 +197,9 @@ def test_who_is_this_machine_alone() -> None:
 def test_a_port_that_is_taken_is_said(site: str, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     port = site.rpartition(":")[2]
     assert main(["explore", "--port", port, "--store", store.uri]) == 1
-    assert f"port {port} cannot be listened on" in capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1, port {port}" in capsys.readouterr().err
     assert main(["explore", "--port", "70000", "--store", store.uri]) == 1
-    assert "port 70000 cannot be listened on" in capsys.readouterr().err
+    assert "cannot listen on 127.0.0.1, port 70000" in capsys.readouterr().err
 
 
 def test_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
