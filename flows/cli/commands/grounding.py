@@ -123,5 +123,5 @@ def _show(grounded: "Grounded") -> None:
             "calibrates it on videos annotated for HT-Step)"
         )
     if unknown := [step.text for step in result.steps if not step.num_known_words]:
-        lines.append(f"not in the vocabulary of the model, no word of: {'; '.join(unknown)}")
+        lines.append(f"no word is in the model's vocabulary: {'; '.join(unknown)}")
     print_parts(*lines)

@@ -120,7 +120,9 @@ def test_a_training_checkpoint_works_without_a_calibration(
     arguments = ["ground", video_file.stem, "--steps", "Chop the onion; Xyzzy", "--store", trained.store]
     assert main([*arguments, "--checkpoint", str(checkpoint)]) == 0
     shown = capsys.readouterr().out
-    assert "not known" in shown and "never calibrated" in shown and "knows no word of: Xyzzy" in shown
+    assert (
+        "unknown" in shown and "is not calibrated" in shown and "no word is in the model's vocabulary: Xyzzy" in shown
+    )
 
 
 def odd_video(path: Path, num_frames: int) -> Path:
