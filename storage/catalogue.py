@@ -1,4 +1,4 @@
-"""Read-only SQL over the store: a DuckDB connection with one view a table, the same on disk and on S3.
+"""Read-only SQL over the store: a DuckDB connection with one view per table, the same on disk and on S3.
 
 pyarrow reads the committed files, with DuckDB's filters pushed down; DuckDB itself is given no directory, no network
 and no credentials, so that a statement that gets past `sql_guard` has nothing to write to. `features` is the newest
@@ -43,7 +43,7 @@ _SHARD_COLUMNS = pa.schema(
 
 
 class Catalogue:
-    """A context manager: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
+    """Run SQL: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class Catalogue:
         more_tables: Mapping[str, pa.Table] = MappingProxyType({}),
         more_views: Sequence[View] = (),
     ) -> None:
-        """With a limit ("1GB") larger queries use temporary files; without one they may use most of the memory.
+        """Open it; with a memory limit such as "1GB", larger queries use temporary files.
 
-        SQL also has `more_tables`, and `more_views` over them and over the store.
+        `more_tables` are added to the tables of the store, and `more_views` to the views.
         """
         self.store = store
         self._more_tables, self._more_views = more_tables, more_views
@@ -82,11 +82,11 @@ class Catalogue:
         self._spill.cleanup()
 
     def query(self, statement: str) -> pa.Table:
-        """Return the answer to one statement, in memory. Raise QueryError if it is wrong or would change anything."""
+        """Run one statement and return all rows. Raise QueryError if it is wrong or would change anything."""
         return self.stream(statement).read_all()
 
     def stream(self, statement: str, rows_per_batch: int = 100_000) -> pa.RecordBatchReader:
-        """Return the answer a batch at a time; read it to its end, or drop it, before the next query."""
+        """Run one statement and return its rows in batches; read or drop them all before the next query."""
         with self._errors():
             refuse_writes(self._connection, statement)
             while True:
@@ -99,7 +99,7 @@ class Catalogue:
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def first_rows(self, statement: str, limit: int, seconds: float) -> pa.Table:
-        """Return at most `limit` rows of the answer. Raise QueryError after `seconds`."""
+        """Run one statement and return its first `limit` rows. Raise QueryError after `seconds`."""
         is_late = threading.Event()
 
         def interrupt() -> None:
@@ -118,7 +118,7 @@ class Catalogue:
                     break
         except QueryError as error:
             if is_late.is_set():
-                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: ask for less") from error
+                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: select less") from error
             raise
         finally:
             timer.cancel()
@@ -170,7 +170,7 @@ class Catalogue:
             self._broken[view] = StoreError(f"table {schema.name}, version {snapshot.version}: {error}")
 
     def _show_old_version(self, error: duckdb.CatalogException) -> bool:
-        """Create the view that the error misses, if it is named after an older version of a table."""
+        """Create the missing view that the error names, if it is an older version of a table. Return whether it was."""
         missing = _MISSING_TABLE.search(str(error))
         name = missing[1].lower() if missing else ""
         version = _OLD_VERSION.fullmatch(name)
@@ -193,7 +193,7 @@ class Catalogue:
 
 
 def _column(schema: TableSchema, name: str) -> str:
-    """Return the SQL of one column of a view; a vector is decoded."""
+    """Return the SQL of one column of a view, which decodes vectors."""
     dtype = next(column.vector for column in (*schema.columns, *PROVENANCE) if column.name == name)
     return f'vector_{dtype}("{name}") AS "{name}"' if dtype else f'"{name}"'
 

@@ -26,10 +26,10 @@ TABLES_BY_SOURCE = ("videos", "narrations", "articles", "steps")
 
 @dataclass(frozen=True)
 class Options:
-    """What may be asked of an import."""
+    """Options of an import."""
 
     backbone: str | None = None
-    """features, texts: the network's name (default: the folder's, or the file's)."""
+    """features, texts: name of the network (default: name of the folder or file)."""
     upload: bool = False
     """videos: copy the files into the store."""
 
@@ -45,18 +45,18 @@ class Source:
     name: str
     read: Callable[[Files, ImportSession, Store, Options], None]
     expected: str
-    """The files it knows."""
+    """The files it reads, for messages."""
     other_names: tuple[str, ...] = ()
-    """Sources and benchmarks in the tables that its rows have, beside its own name."""
+    """Other sources and benchmarks that its rows belong to."""
     network_partitions: Callable[[Store, str], Partitions] | None = None
-    """(store, network) -> partitions of a network's rows, if it brings vectors of networks."""
+    """(store, network) -> partitions of the network's vectors, for a source of vectors."""
     has_folder_per_network: bool = False
-    """Whether its files lie in a folder for each network, which names it."""
+    """Whether its files are in one folder per network, named after it."""
     is_decoded: bool = False
-    """Whether the stage `features` makes, or would make, vectors of what it brings: then its rejects go with it."""
+    """Whether rejects of the stage `features` are forgotten with it."""
 
     def partitions(self, store: Store, network: str | None) -> Partitions:
-        """Return the partitions that it has filled; of one network, if it brings vectors of networks."""
+        """Return the partitions that it writes; for a source of vectors, those of one network."""
         if self.network_partitions:
             if not network:
                 raise ValueError(f"name the {self.name} to forget with --backbone")
@@ -77,8 +77,8 @@ def _backbone(files: Files, options: Options) -> str:
 
 def _read_features(files: Files, session: ImportSession, store: Store, options: Options) -> None:
     backbone = _backbone(files, options)
-    known = store.table("features").snapshot().where(backbone=backbone)
-    features.import_features(files, session, backbone, known.vector_width())
+    stored = store.table("features").snapshot().where(backbone=backbone)
+    features.import_features(files, session, backbone, stored.vector_width())
 
 
 def _read_texts(files: Files, session: ImportSession, store: Store, options: Options) -> None:
@@ -133,7 +133,7 @@ def import_source(
     options: Options | None = None,
     on_progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Summary:
-    """Import what there is at a path; what was kept is in the store even where an error follows."""
+    """Import the files at a path. Rows kept before an error stay in the store."""
     if name not in SOURCES:
         raise ValueError(f"there is no source {name!r}; the sources are {', '.join(SOURCES)}")
     source, options = SOURCES[name], options or Options()
@@ -154,20 +154,21 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
 
     Older versions of the tables keep them until `vina gc`.
     """
-    source, taken = SOURCES[name], dict[str, int]()
+    source = SOURCES[name]
+    retired_rows: dict[str, int] = {}
     for table, partitions in source.partitions(store, backbone).items():
         for partition in partitions:
-            known = store.table(table).snapshot().where(**partition)
-            if known.shards:
+            stored = store.table(table).snapshot().where(**partition)
+            if stored.shards:
                 store.table(table).retire(partition)
-                taken[table] = taken.get(table, 0) + known.num_rows
-    if source.is_decoded:  # what could not be decoded may be another file next time
+                retired_rows[table] = retired_rows.get(table, 0) + stored.num_rows
+    if source.is_decoded:  # a file that could not be decoded may be replaced
         store.table("rejects").retire({"stage": "features"}, prefix=f"{backbone}/" if backbone else "")
-    return taken
+    return retired_rows
 
 
 def missing_lines(store: Store) -> list[str]:
-    """What the store's corpus as a whole lacks, for people."""
+    """Return lines that list what the corpus of the store lacks."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(
             "SELECT what, count(*) AS n, min(item) AS example FROM missing GROUP BY what ORDER BY what"
