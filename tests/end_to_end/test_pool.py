@@ -227,7 +227,8 @@ def test_ablations_are_trained_by_the_pool(
     job = make_job("demo", undisturbed, None, OVERRIDES, "ablated-here", force=False)
     cells = Ablation(job).make("pathways", [0, 1])
     assert len(cells) == 10
-    assert [cell for seed in (0, 1) for cell in Ablation(job.changed(store=survived[0])).cells("pathways", seed)] == cells
+    by_pool = Ablation(job.changed(store=survived[0]))
+    assert [cell for seed in (0, 1) for cell in by_pool.cells("pathways", seed)] == cells
 
 
 def test_a_child_that_fails_fails_its_parent(cluster: Cluster, survived: tuple[str, dict[str, Any]]) -> None:
