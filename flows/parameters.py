@@ -1,7 +1,7 @@
 """Parameters of the deployments, typed: Prefect refuses mistakes before anything runs, and its UI shows a form.
 
 `Overrides` has a field for every setting of every stage; empty means the preset's value. It is derived from the
-settings themselves, so that limits, meanings and presets are written down once.
+settings themselves, so that limits, descriptions and presets are written down once.
 """
 
 from typing import Annotated, Any, Literal, Optional
@@ -22,7 +22,7 @@ class Execution(BaseModel):
     runner: Literal["threads", "processes", "dask", "ray"] = "threads"
     """Task runner of the parts; dask and ray are Prefect's integrations."""
     workers: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Parts that the task runner runs at once. Workers of a pool have limits of their own."""
+    """Number of parts that the task runner runs at once. Workers of a pool have their own limits."""
     address: str | None = None
     """Address of a running Dask scheduler or Ray cluster (default: one is started for the run)."""
     devices: Annotated[int, Field(ge=1, le=64)] = 1
@@ -30,13 +30,13 @@ class Execution(BaseModel):
     retries: Annotated[int, Field(ge=0, le=100)] = 3
     """Retries of a part after a transient fault (network, S3), or when its worker is lost."""
     retry_delay_s: Annotated[float, Field(ge=0, le=3600)] = 10
-    """Seconds before the first retry; each further one waits twice as long."""
+    """Seconds before the first retry; the delay doubles with each further one."""
     timeout_minutes: Annotated[float, Field(ge=0)] = 0
-    """Minutes after which a part is given up; 0 is never."""
+    """Minutes after which a part is stopped and fails; 0 means never."""
 
 
 def _override(group: type[Settings], name: str) -> tuple[Any, Any]:
-    """Return a setting's type and field, where None means the preset's value."""
+    """Return the type and the field of one setting; None means the preset's value."""
     field = group.model_fields[name]
     values = ", ".join(f"{preset}: {getattr(group.of_preset(preset), name)}" for preset in PRESETS)
     limited = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation

@@ -1,7 +1,7 @@
 """Run the parts of a stage: in this process, by a task runner, under torchrun, or by workers of the GPU pool.
 
-Prefect retries a part after a transient fault, and only then: bad data stays bad. A training has all devices of a
-machine, or of one worker, for itself.
+Prefect retries a part only after a transient fault: bad data would fail again. A training uses all devices of a machine
+or worker alone.
 """
 
 import json
@@ -28,7 +28,7 @@ from tasks.pipeline.parts import Part, PartKind, RunParts
 
 LONGEST_DELAY_S = 600.0
 PART = "VINA_PART"
-"""Environment variable that holds the part for the processes of a torchrun."""
+"""Environment variable that describes the part to the processes under torchrun."""
 
 
 @flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
@@ -37,7 +37,7 @@ def run_part(job: Job, kind: str, part: dict[str, Any], number: int, execution: 
     get_run_logger().info("run %s: %s, part %d", job.run_id, kind, number)
     try:
         _run(job, part_kind(kind), part, execution)
-    except Interrupted as stop:  # the worker was asked to end: another one continues
+    except Interrupted as stop:  # the worker is shutting down: another one continues the part
         return Crashed(message=str(stop))
     return None
 
@@ -62,7 +62,7 @@ def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
 
 
 def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:
-    """Merge parts for processes that share each one: at least so many shards in a part, or all shards in one."""
+    """Merge parts that several processes share: at least `least` shards in each part, or all in one if it is None."""
     shards = [shard for part in parts for shard in part.get("shards", ())]
     if not shards:
         return list(parts)
@@ -77,7 +77,7 @@ def _run(job: Job, kind: PartKind, part: Part, execution: Execution) -> None:
 
 @task(name="part", task_run_name="{kind}", cache_policy=NO_CACHE, persist_result=False)
 def do_part(job: Job, kind: str, part: Part, devices: int = 1) -> None:
-    """Do the work of a part."""
+    """Run one part as a Prefect task."""
     if devices > 1:
         _run_torchrun(job, kind, part, devices)
     else:
@@ -97,16 +97,16 @@ def _with_retries(execution: Execution) -> Task[[Job, str, Part, int], None]:
 
 
 def _is_transient_failure(task: Task[Any, Any], run: Any, state: State[Any]) -> bool:
-    """Whether another try may succeed: not if it took too long."""
+    """Return whether a retry may succeed: after a transient fault, but not after a timeout."""
     error: BaseException = state.result(raise_on_failure=False)
     is_worth_a_retry = not isinstance(error, TaskRunTimeoutError) and is_transient(error)
     if is_worth_a_retry:
-        get_run_logger().warning("a transient fault, tried again: %s", error)
+        get_run_logger().warning("a transient fault, retrying: %s", error)
     return is_worth_a_retry
 
 
 def _run_at_once(job: Job, kind: str, parts: Sequence[Part], execution: Execution) -> None:
-    """Run some parts at a time; after the first failure no further ones start."""
+    """Run several parts at a time; after the first failure start no further ones."""
     chunk = 4 * execution.workers
     do_part_with_retries, done = _with_retries(execution), 0
     with _runner(execution) as runner:
@@ -142,10 +142,10 @@ def _runner(execution: Execution) -> TaskRunner[Any]:
 
 
 def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
-    """Run a part with one process per device, on this machine. Asked to end, they save a checkpoint."""
+    """Run a part with one process per device on this machine. When terminated, they save a checkpoint."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-    described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part})
-    process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PART: described})
+    description = json.dumps({"job": job.model_dump(), "kind": kind, "part": part})
+    process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PART: description})
     try:
         code = process.wait()
     except BaseException:
@@ -153,4 +153,4 @@ def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
         process.wait()
         raise
     if code:
-        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: its log says why")
+        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: see its log")

@@ -37,7 +37,7 @@ class Meter:
         self._sums, self._batches, self._videos, self._waited_s = [0.0, 0.0, 0.0], 0, 0, 0.0
 
     def add(self, num_videos: int, losses: Sequence[float], waited_s: float) -> dict[str, Any] | None:
-        """Count a batch with its losses (total, NV, SV) and the time it was waited for; return a row if one is due."""
+        """Count a batch with its losses (total, NV, SV) and the time spent waiting; return a row if one is due."""
         self._sums = [before + now for before, now in zip(self._sums, losses, strict=True)]
         self._batches, self._videos, self._waited_s = (
             self._batches + 1,
@@ -71,5 +71,5 @@ class Meter:
         rate = (self._position.step - self._first_step) / seconds
         left = int((self._total_steps - self._position.step) / rate)
         position, speed = self._position, self._all_videos / seconds
-        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos a second"
+        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos per second"
         say(LOG, position.step / self._total_steps, f"{line}, {left // 60} min {left % 60} s left")

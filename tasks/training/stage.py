@@ -37,7 +37,7 @@ def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def rounds(job: Job, run_parts: RunParts = run_here) -> str:
-    """Train the student to its end. Every few epochs it becomes the teacher and labels the corpus again."""
+    """Train the remaining epochs of the student. Every few epochs it becomes the teacher and labels again."""
     try:
         curriculum = _plan(job)
     except NothingToTrain as nothing:
@@ -51,7 +51,7 @@ def rounds(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def _plan(job: Job) -> Curriculum:
-    """Return the curriculum for planning: it computes nothing, so it needs no GPU."""
+    """Return the curriculum for planning, on the CPU: it computes nothing."""
     return Curriculum(job, alone("cpu"))
 
 

@@ -9,7 +9,7 @@ RUNNERS = ["threads", "processes", "dask", "ray"]
 
 
 def add_settings_options(parser: argparse.ArgumentParser, preset: str) -> None:
-    """Declare them, with a default preset."""
+    """Declare the options for settings, with a default preset."""
     parser.add_argument("--preset", choices=PRESETS, default=preset, help=f"configuration (default: {preset})")
     parser.add_argument(
         "--set",
@@ -22,12 +22,14 @@ def add_settings_options(parser: argparse.ArgumentParser, preset: str) -> None:
 
 
 def add_execution_options(parser: argparse.ArgumentParser) -> None:
-    """Declare where parts run, and how many at once."""
+    """Declare the options for where parts run, and how many at once."""
     parser.add_argument("--dispatch", choices=["here", "pool"], default="here", help="where parts run (default: here)")
     parser.add_argument(
-        "--runner", choices=RUNNERS, default="threads", help="task runner of --workers (default: threads)"
+        "--runner", choices=RUNNERS, default="threads", help="task runner for several --workers (default: threads)"
     )
-    parser.add_argument("--workers", type=whole_number, default=1, metavar="N", help="parts at once (default: 1)")
+    parser.add_argument(
+        "--workers", type=whole_number, default=1, metavar="N", help="number of parts at once (default: 1)"
+    )
 
 
 def changes_in(options: argparse.Namespace) -> dict[str, dict[str, str]]:
