@@ -227,7 +227,7 @@ def test_features_by_other_weights_are_refused(trained: Job, video_file: Path, t
         assert code == (1 if message else 0) and (message or "") in capsys.readouterr().err
     torch.save(replace(model, backbone="clip-vit-b-32").saved(), tmp_path / "model.pt")
     assert main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
-    assert "takes 'clip-vit-b-32' features, which cannot be made here" in capsys.readouterr().err
+    assert "the model takes 'clip-vit-b-32' features, which cannot be made here" in capsys.readouterr().err
     torch.save(replace(model, backbone="s3d-milnce", made_with={}).saved(), tmp_path / "model.pt")
     assert main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
     assert "with its trained weights: give their file with --weights" in capsys.readouterr().err
