@@ -20,7 +20,7 @@ class Execution(BaseModel):
     model_config = STRICT
 
     runner: Literal["threads", "processes", "dask", "ray"] = "threads"
-    """Task runner of the parts; dask and ray are Prefect's integrations."""
+    """Task runner of the parts; dask and ray are Prefect's integrations. Trainings run in processes, not threads."""
     workers: Annotated[int, Field(ge=1, le=1024)] = 1
     """Parts that the task runner runs at once. Workers of a pool have limits of their own."""
     address: str | None = None

@@ -8,7 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from prefect import State, flow, get_run_logger, task
@@ -29,6 +31,8 @@ from tasks.pipeline.parts import Part, PartKind, RunParts
 LONGEST_DELAY_S = 600.0
 PART = "VINA_PART"
 """Environment variable that holds the part for the processes of a torchrun."""
+_OWN_PROCESS = threading.Lock()
+"""Held by a part that needs its own process: a Dask worker of several threads runs such parts one after the other."""
 
 
 @flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
@@ -56,7 +60,7 @@ def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
                 with progress.part(number, len(parts)):
                     _run(job, kind, part, execution)
         elif parts:
-            _run_at_once(job, kind.name, parts, execution)
+            _run_at_once(job, kind, parts, execution)
 
     return run_parts
 
@@ -81,7 +85,12 @@ def do_part(job: Job, kind: str, part: Part, devices: int = 1) -> None:
     if devices > 1:
         _run_torchrun(job, kind, part, devices)
     else:
-        part_kind(kind).work(job, part)
+        _work_here(job, part_kind(kind), part)
+
+
+def _work_here(job: Job, kind: PartKind, part: Part) -> None:
+    with _OWN_PROCESS if kind.needs_own_process else nullcontext():
+        kind.work(job, part)
 
 
 def _with_retries(execution: Execution) -> Task[[Job, str, Part, int], None]:
@@ -105,27 +114,27 @@ def _is_transient_failure(task: Task[Any, Any], run: Any, state: State[Any]) -> 
     return is_worth_a_retry
 
 
-def _run_at_once(job: Job, kind: str, parts: Sequence[Part], execution: Execution) -> None:
+def _run_at_once(job: Job, kind: PartKind, parts: Sequence[Part], execution: Execution) -> None:
     """Run some parts at a time; after the first failure no further ones start."""
     chunk = 4 * execution.workers
     do_part_with_retries, done = _with_retries(execution), 0
-    with _runner(execution) as runner:
+    with _runner(execution, kind) as runner:
         for begin in range(0, len(parts), chunk):
             parameters = [
-                {"job": job, "kind": kind, "part": part, "devices": 1} for part in parts[begin : begin + chunk]
+                {"job": job, "kind": kind.name, "part": part, "devices": 1} for part in parts[begin : begin + chunk]
             ]
             futures = [runner.submit(do_part_with_retries, parameters=each) for each in parameters]
             for future in futures:
                 future.result()
                 done += 1
-                progress.tell(done / len(parts), f"{kind}: {done} of {len(parts)} parts")
+                progress.tell(done / len(parts), f"{kind.name}: {done} of {len(parts)} parts")
 
 
-def _runner(execution: Execution) -> TaskRunner[Any]:
+def _runner(execution: Execution, kind: PartKind) -> TaskRunner[Any]:
     workers, address = execution.workers, execution.address
-    if execution.runner == "threads":
+    if execution.runner == "threads" and not kind.needs_own_process:
         return ThreadPoolTaskRunner(max_workers=workers)
-    if execution.runner == "processes":
+    if execution.runner in ("threads", "processes"):
         return ProcessPoolTaskRunner(max_workers=workers)
     try:
         if execution.runner == "dask":

@@ -80,7 +80,7 @@ def _methods(curriculum: Curriculum, job: Job, names: Collection[str], with_base
         yield trained(teacher.name, BURNT_IN, teacher, curriculum.corpus, curriculum.settings)
 
 
-ABLATION = PartKind("ablation", train_and_measure)
+ABLATION = PartKind("ablation", train_and_measure, needs_own_process=True)
 
 
 @dataclass(frozen=True)

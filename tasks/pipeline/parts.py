@@ -26,6 +26,8 @@ class PartKind:
     """Whether the work is one part, which is not run beside others."""
     shares_devices: bool = False
     """Whether several devices of one machine work on a part together, under torchrun."""
+    needs_own_process: bool = False
+    """Whether no two parts may run in threads of one process: training seeds torch's global generator."""
 
 
 RunParts = Callable[[Job, PartKind, Sequence[Part]], None]

@@ -118,7 +118,7 @@ def _reset(job: Job, phase: int) -> None:
         return
 
 
-TRAINING = PartKind("training", train, is_whole=True, shares_devices=True)
+TRAINING = PartKind("training", train, is_whole=True, shares_devices=True, needs_own_process=True)
 LABELLING = PartKind("labelling", label_shards, shares_devices=True)
 BURN_IN = Stage(
     "burn-in", burn_in, dependencies, CODE_VERSION, reset_burn_in, (TrainingSettings,), (TRAINING, LABELLING),

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from prefect import flow
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed, Running
+from prefect.task_runners import ProcessPoolTaskRunner
 
 from flows import parts, pool
 from flows.parameters import Execution
@@ -196,3 +198,19 @@ def test_a_child_is_lost_if_it_crashed_or_its_worker_is_silent() -> None:
     assert pool._is_lost(run_with(Running(), "gpu-1"), {"gpu-1"})
     assert not pool._is_lost(run_with(Running(), "gpu-2"), {"gpu-1"})
     assert not pool._is_lost(run_with(Completed(), "gpu-1"), {"gpu-1"})
+
+
+def test_parts_that_need_their_own_process_never_share_one() -> None:
+    training = PartKind("training", lambda job, part: None, needs_own_process=True)
+    assert isinstance(parts._runner(Execution(workers=2), training), ProcessPoolTaskRunner)
+    active: list[int] = []
+
+    def work(job: Job, part: Part) -> None:
+        active.append(1)
+        time.sleep(0.05)
+        assert len(active) == 1, "another part runs in this process"
+        active.pop()
+
+    alone = PartKind("alone", work, needs_own_process=True)
+    with ThreadPoolExecutor(4) as threads:  # as a Dask worker of several threads
+        list(threads.map(lambda number: parts._work_here(Job.of("nowhere", "run"), alone, {}), range(8)))

@@ -1,5 +1,6 @@
 """The ablation tables: the paper's rows and numbers, every cell of every seed, and nothing trained twice."""
 
+import io
 import json
 import shutil
 from collections import Counter
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from prefect import flow
 
 from flows.cli.main import main
@@ -37,6 +39,13 @@ def ablated(small_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Abla
 def ask(store: Store, query: str) -> list[dict[str, Any]]:
     with Catalogue(store) as catalogue:
         return list(catalogue.query(query).to_pylist())
+
+
+def weights(job: Job) -> dict[str, list[Any]]:
+    """The weights of every checkpoint, by its key."""
+    objects = Store(job.store).objects
+    states = {key: torch.load(io.BytesIO(objects.get(key)))["state"] for key in objects.keys("checkpoints/")}
+    return {key: [tensor.tolist() for tensor in state.values()] for key, state in states.items()}
 
 
 def paper(table: str) -> dict[str, list[float]]:
@@ -148,13 +157,14 @@ def test_the_command_prints_ours_beside_the_papers(
     assert means[-1]["mean"] == pytest.approx(sum(values) / 2, abs=0.01)
 
 
-def test_models_trained_side_by_side_are_those_of_one_process(prefect_server: None, job: MakeJob) -> None:
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_models_trained_side_by_side_are_those_of_one_process(prefect_server: None, job: MakeJob, runner: str) -> None:
     one_by_one, side_by_side = job("one", **QUICK), job("two", **QUICK)
     cells = Ablation(one_by_one).make("architecture", [0])
-    flow(name="test")(
-        lambda: Ablation(side_by_side).make("architecture", [0], parts_runner(Execution(runner="processes", workers=2)))
-    )()
+    execution = Execution.model_validate({"runner": runner, "workers": 2})
+    flow(name="test")(lambda: Ablation(side_by_side).make("architecture", [0], parts_runner(execution)))()
     assert Ablation(side_by_side).cells("architecture", 0) == cells and len(cells) == 12
+    assert weights(side_by_side) == weights(one_by_one)
 
 
 def test_what_cannot_be_ablated_is_refused(
