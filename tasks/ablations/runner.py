@@ -30,7 +30,7 @@ from tasks.training.curriculum import Curriculum
 from tasks.training.model_ids import model_ids
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
-from tasks.training.stage import burn_in, rounds
+from tasks.training.stage import burn_in, rounds, train
 
 CODE_VERSION = "1"
 LOG = logging.getLogger("vina.ablations")
@@ -59,14 +59,14 @@ def train_and_measure(job: Job, part: Part) -> None:
     """Train the models of some settings as far as they are missing, and measure them."""
     settings, methods = TrainingSettings(**part["settings"]), part["methods"]
     job = job.changed(settings)
-    curriculum = Curriculum(job, alone(settings.device))
     if not {TAN_LC, TAN_PE_LC}.isdisjoint(methods):
-        curriculum.train_tan()
+        train(job, {"model": "tan"})
     if not set(STUDENTS).isdisjoint(methods):
         burn_in(job)
         rounds(job)
     if part["is_measured"]:
         evaluation = Evaluation(Store(job.store), job.run_id)
+        curriculum = Curriculum(job, alone(settings.device))
         for method in _methods(curriculum, job, methods, part["on_all_benchmarks"]):
             evaluation.measure(method, None if part["on_all_benchmarks"] else (HTSTEP, HTM_ALIGN))
 

@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ from flows.parameters import Execution
 from flows.parts import parts_runner
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.ablations.runner import Ablation
+from tasks.ablations.runner import Ablation, train_and_measure
 from tasks.ablations.tables import TABLES, rows_of
-from tasks.pipeline.job import Job
+from tasks.pipeline.job import Interrupted, Job
+from tasks.training import trainer
 from tasks.training.settings import TrainingSettings
 from tests.tasks.conftest import TINY, MakeJob
 
@@ -165,6 +168,27 @@ def test_models_trained_side_by_side_are_those_of_one_process(prefect_server: No
     flow(name="test")(lambda: Ablation(side_by_side).make("architecture", [0], parts_runner(execution)))()
     assert Ablation(side_by_side).cells("architecture", 0) == cells and len(cells) == 12
     assert weights(side_by_side) == weights(one_by_one)
+
+
+@pytest.mark.parametrize("methods", [["tan-lc"], ["vina"]])
+def test_a_part_that_is_asked_to_end_saves_its_model(
+    job: MakeJob, monkeypatch: pytest.MonkeyPatch, methods: list[str]
+) -> None:
+    step, before = trainer.Trainer._step, signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def ended(self: trainer.Trainer, *given: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, *given)
+
+    monkeypatch.setattr(trainer.Trainer, "_step", ended)
+    asked = job(**QUICK)
+    part = {"settings": TINY.changed(**QUICK).model_dump(), "methods": methods, "is_measured": False}
+    try:
+        with pytest.raises(Interrupted, match="is saved after 1 steps: run it again to go on"):
+            train_and_measure(asked, part)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert list(Store(asked.store).objects.keys("checkpoints/"))
 
 
 def test_what_cannot_be_ablated_is_refused(
