@@ -8,9 +8,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from prefect import State, flow, get_run_logger, task
@@ -31,8 +33,14 @@ from tasks.pipeline.parts import Part, PartKind, RunParts
 LONGEST_DELAY_S = 600.0
 PART = "VINA_PART"
 """Environment variable that holds the part for the processes of a torchrun."""
+TORCHRUN_PART = "flows.torchrun_part"
+"""Module that each process of a torchrun runs."""
 _OWN_PROCESS = threading.Lock()
 """Held by a part that needs its own process: a Dask worker of several threads runs such parts one after the other."""
+
+
+class TransientFault(ConnectionError):
+    """A process of a torchrun met a transient fault: another try may succeed."""
 
 
 @flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
@@ -153,13 +161,17 @@ def _runner(execution: Execution, kind: PartKind) -> TaskRunner[Any]:
 def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
     """Run a part with one process per device, on this machine. Asked to end, they save a checkpoint."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-    described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part})
-    process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PART: described})
-    try:
-        code = process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
+    with tempfile.TemporaryDirectory() as folder:  # torchrun does not pass on the exit codes of its processes
+        described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part, "faults": folder})
+        process = subprocess.Popen([*command, "-m", TORCHRUN_PART], env=os.environ | {PART: described})
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        faults = [path.read_text() for path in Path(folder).iterdir()]
+    if code and faults:
+        raise TransientFault(f"{kind} on {devices} devices: {faults[0]}")
     if code:
         raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: its log says why")

@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,18 @@ def test_what_is_wrong_is_not_tried_again(prefect_server: None, faults: list[Bas
     with pytest.raises(ValueError, match="not finite"):
         run_faulty(retries=5)
     assert faults == [None]
+
+
+@pytest.mark.parametrize(("fault", "tries"), [("network", 2), ("data", 1)])
+def test_under_torchrun_too_passing_faults_alone_are_tried_again(
+    prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, tries: int
+) -> None:
+    monkeypatch.setattr(parts, "TORCHRUN_PART", "tests.flows.faulty_part")
+    kind, execution = PartKind("faulty", lambda job, part: None, shares_devices=True), Execution(devices=2)
+    run_parts = parts_runner(execution.model_copy(update={"retry_delay_s": 0}))
+    with nullcontext() if fault == "network" else pytest.raises(PartFailed, match="faulty on 2 devices ended with"):
+        run_in_flow(lambda: run_parts(Job.of(str(tmp_path), "run"), kind, [{"fault": fault}]))
+    assert (tmp_path / "tries").read_text() == "x" * tries
 
 
 def test_the_first_part_that_fails_is_the_last_that_is_begun(
