@@ -19,7 +19,7 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
-from flows.cli.terminal import Terminal
+from flows.terminal import Terminal
 from storage import Store
 from storage.catalogue import Catalogue
 from tasks.pipeline import progress

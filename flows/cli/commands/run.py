@@ -108,9 +108,9 @@ def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
 
 def _run_flow(options: argparse.Namespace, job: "Job") -> None:
     from flows.artifacts import DISPLAY
-    from flows.cli.terminal import Terminal
     from flows.full_pipeline import vina
     from flows.parameters import Execution, Overrides
+    from flows.terminal import Terminal
 
     given = {name: getattr(options, name) for name in ("runner", "workers", "devices")}
     with Terminal() as terminal:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from flows.cli import sql_prompt
+from flows.cli.commands import sql_prompt
 from flows.cli.commands.shared import Add, existing_store, print_parts, readable_size, whole_number
 from storage import QueryError, Store
 from storage.catalogue import Catalogue
