@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from prefect import flow, runtime
 from pydantic import Field
 
+from flows.execution import Dispatch, Execution, Preset
 from flows.full_pipeline import make_job
-from flows.parameters import Execution, Overrides, changes_of
+from flows.parameters import Overrides, changes_of
 from flows.parts import parts_runner
 from storage import Store
 from tasks.ablations import DESCRIPTIONS
@@ -24,11 +25,11 @@ def _name() -> str:
 def ablations(
     table: TableName = "all",
     seeds: list[int] = [0, 1, 2],  # noqa: B006
-    preset: Literal["paper", "demo"] = "demo",
+    preset: Preset = "demo",
     store: str = "",
     overrides: Overrides = Overrides(),  # type: ignore[valid-type]  # noqa: B008
     run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
-    dispatch: Literal["here", "pool"] = "here",
+    dispatch: Dispatch = "here",
     execution: Execution = Execution(),  # noqa: B008
 ) -> str:
     """Train and measure the variants of an ablation table, store its cells in `ablations`, and return the run's id.

@@ -13,7 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field
 
 from flows.artifacts import publish, watched
-from flows.parameters import Execution, Overrides, changes_of
+from flows.execution import Dispatch, Execution, Preset
+from flows.parameters import Overrides, changes_of
 from flows.parts import parts_runner
 from flows.stages import STAGES, choose_stages, settings_groups
 from storage import Store
@@ -32,14 +33,14 @@ def _name() -> str:
 
 @flow(name="vina", flow_run_name=_name)
 def vina(
-    preset: Literal["paper", "demo"] = "paper",
+    preset: Preset = "paper",
     store: str = "",
     corpus: str | None = None,
     overrides: Overrides = Overrides(),  # type: ignore[valid-type]  # noqa: B008
     stages: list[StageName] | None = None,  # type: ignore[valid-type]
     run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
     force: bool = False,
-    dispatch: Literal["here", "pool"] = "here",
+    dispatch: Dispatch = "here",
     execution: Execution = Execution(),  # noqa: B008
 ) -> str:
     """Ground the steps of articles in videos: run the stages on a store, and return the run's id.
@@ -76,6 +77,8 @@ def make_job(
     preset: str, store: str, corpus: str | None, changes: dict[str, dict[str, Any]], run_id: str | None, force: bool
 ) -> Job:
     """Return the job of a run; a ValueError names what makes no sense."""
+    if corpus and "corpus" in changes.get("import", {}):
+        raise ValueError(f"the corpus is given twice, as {corpus!r} and as the setting import.corpus: leave one out")
     if corpus:
         changes = changes | {"import": {**changes.get("import", {}), "corpus": corpus}}
     uri = store or os.environ.get("VINA_STORE", "")

@@ -22,7 +22,7 @@ from prefect.task_engine import TaskRunTimeoutError
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task
 
-from flows.parameters import Execution
+from flows.execution import Execution
 from flows.pool import PartFailed, run_on_pool
 from flows.stages import part_kind
 from storage import is_transient

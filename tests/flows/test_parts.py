@@ -15,7 +15,7 @@ from prefect.states import Cancelled, Completed, Crashed, Failed, Running
 from prefect.task_runners import ProcessPoolTaskRunner
 
 from flows import parts, pool
-from flows.parameters import Execution
+from flows.execution import Execution
 from flows.parts import parts_runner
 from flows.pool import PartFailed
 from storage import Store

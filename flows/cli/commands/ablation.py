@@ -41,7 +41,8 @@ def _seeds(text: str) -> list[int]:
 
 def _ablate(options: argparse.Namespace) -> int:
     from flows.ablations import ablations  # loads Prefect and torch
-    from flows.parameters import Execution, Overrides
+    from flows.execution import Execution
+    from flows.parameters import Overrides
     from tasks.ablations.runner import Ablation
     from tasks.pipeline.run_record import job_of_run
 

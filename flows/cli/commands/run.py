@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flows.cli.commands.results import print_summary
-from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
-from flows.cli.commands.shared import Add, whole_number
+from flows.cli.commands.settings_options import (
+    add_execution_number,
+    add_execution_options,
+    add_settings_options,
+    changes_in,
+)
+from flows.cli.commands.shared import Add, wrong_command
 from storage import Store
 from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import name_run, record_run
@@ -24,7 +29,7 @@ def add_commands(add: Add) -> None:
     run = add("run", _run, "run the pipeline in this process", "vina run --preset demo --store demo-store")
     _add_options(run)
     add_execution_options(run)
-    run.add_argument("--devices", type=whole_number, default=1, metavar="N", help="GPUs to train on (default: 1)")
+    add_execution_number(run, "devices", "GPUs to train on")
     _add_options(add("plan", _plan, "say what `vina run` would do, and why", "vina plan --preset demo --set epochs=20"))
 
 
@@ -56,7 +61,8 @@ def _job(options: argparse.Namespace) -> "Job":
     from flows.full_pipeline import make_job
 
     run_id = _run_id_of_all(options) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.run_id
-    job = make_job(options.preset, options.store, options.corpus, changes_in(options), run_id, options.force)
+    with wrong_command():
+        job = make_job(options.preset, options.store, options.corpus, changes_in(options), run_id, options.force)
     Store(job.store).location.check()
     return job
 
@@ -108,8 +114,9 @@ def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
 
 def _run_flow(options: argparse.Namespace, job: "Job") -> None:
     from flows.artifacts import DISPLAY
+    from flows.execution import Execution
     from flows.full_pipeline import vina
-    from flows.parameters import Execution, Overrides
+    from flows.parameters import Overrides
     from flows.terminal import Terminal
 
     given = {name: getattr(options, name) for name in ("runner", "workers", "devices")}

@@ -14,7 +14,7 @@ import torch
 from prefect import flow
 
 from flows.cli.main import main
-from flows.parameters import Execution
+from flows.execution import Execution
 from flows.parts import parts_runner
 from storage import Store
 from storage.catalogue import Catalogue
