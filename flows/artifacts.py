@@ -73,15 +73,15 @@ class _Progress:
 
 
 def publish(stage: Stage, job: Job) -> None:
-    """Publish the stage's tables; after the report, a link to it."""
+    """Publish the stage's tables and links."""
     with _unimportant():
         store = Store(job.store)
         with Catalogue(store) as catalogue:
             tables = {key: catalogue.query(sql).to_pylist() for key, sql in stage.artifacts.items()}
         for key, rows in tables.items():
             create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage.name} of run {job.run_id}")
-        if stage.name == "report":
-            create_link_artifact(store.objects.uri(f"reports/{job.run_id}.html"), "report", key="vina-report")
+        for key, name in stage.links(job).items():
+            create_link_artifact(store.objects.uri(name), key, key=f"vina-{key}")
 
 
 @contextmanager

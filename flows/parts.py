@@ -60,7 +60,7 @@ def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
     def run_parts(job: Job, kind: PartKind, parts: Sequence[Part]) -> None:
         is_shared = kind.shares_devices and execution.devices > 1
         if is_shared:
-            parts = _merged(parts, execution.devices if dispatch == "pool" else None)
+            parts = kind.merge(parts, execution.devices if dispatch == "pool" else None)
         if dispatch == "pool" and parts:
             run_on_pool(job, kind.name, parts, execution)
         elif kind.is_whole or execution.workers == 1 or is_shared:
@@ -71,15 +71,6 @@ def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
             _run_at_once(job, kind, parts, execution)
 
     return run_parts
-
-
-def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:
-    """Merge parts for processes that share each one: at least so many shards in a part, or all shards in one."""
-    shards = [shard for part in parts for shard in part.get("shards", ())]
-    if not shards:
-        return list(parts)
-    size = len(shards) if least is None else max(least, len(parts[0]["shards"]))
-    return [{**parts[0], "shards": shards[begin : begin + size]} for begin in range(0, len(shards), size)]
 
 
 def _run(job: Job, kind: PartKind, part: Part, execution: Execution) -> None:

@@ -28,6 +28,9 @@ class PartKind:
     """Whether several devices of one machine work on a part together, under torchrun."""
     needs_own_process: bool = False
     """Whether no two parts may run in threads of one process: training seeds torch's global generator."""
+    merge: Callable[[Sequence[Part], int | None], list[Part]] = lambda parts, least: list(parts)
+    """Merge parts for processes that share each one: each can do something if a part has at least so many items, or
+    (None) all parts become one."""
 
 
 RunParts = Callable[[Job, PartKind, Sequence[Part]], None]

@@ -53,6 +53,8 @@ class Stage:
     """The kinds of parts that its work is divided into."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """Tables that Prefect's UI shows after it: a query by the artifact's key."""
+    links: Callable[[Job], Mapping[str, str]] = lambda job: {}
+    """Objects that Prefect's UI links to after it: the object's key by the artifact's key."""
     is_shared: bool = False
     """Whether all processes of a torchrun do its work together."""
 

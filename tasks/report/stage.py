@@ -14,7 +14,11 @@ CODE_VERSION = "2"
 def write_report(job: Job, run_parts: RunParts = run_here) -> str:
     """Write the page, and return its address."""
     store = Store(job.store)
-    return store.objects.put(f"reports/{job.run_id}.html", report_page(store, job).encode())
+    return store.objects.put(_key(job), report_page(store, job).encode())
+
+
+def _key(job: Job) -> str:
+    return f"reports/{job.run_id}.html"
 
 
 def address_of_report(store: Store) -> str:
@@ -30,4 +34,4 @@ def dependencies(job: Job) -> Dependencies:
     return Dependencies(job.settings_of(TrainingSettings).model_dump(), versions(job.open_store(), *shown))
 
 
-REPORT = Stage("report", write_report, dependencies, CODE_VERSION)
+REPORT = Stage("report", write_report, dependencies, CODE_VERSION, links=lambda job: {"report": _key(job)})

@@ -27,7 +27,8 @@ from tasks.pairing.stage import make_pairs
 from tasks.pipeline.job import Interrupted, Job
 from tasks.pipeline.parts import Part, PartKind, run_here
 from tasks.training.settings import TrainingSettings
-from tasks.training.stage import burn_in
+from tasks.training.stage import LABELLING, burn_in
+from tasks.training.stage import TRAINING as TRAIN
 
 SMALL = FeatureSettings(size_px=32, videos_per_shard=1)
 TRAINING = TrainingSettings.of_preset("demo").changed(
@@ -100,9 +101,10 @@ def test_torchrun_trains_and_labels_where_several_devices_are_asked_for(prefect_
 
 def test_shards_are_put_together_for_processes_that_share_them() -> None:
     labelling: list[Part] = [{"round": 1, "shards": [number]} for number in range(5)]
-    assert parts._merged(labelling, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
-    assert [part["shards"] for part in parts._merged(labelling, 2)] == [[0, 1], [2, 3], [4]]
-    assert parts._merged([{"model": "tan"}], None) == [{"model": "tan"}]
+    assert LABELLING.merge(labelling, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
+    assert [part["shards"] for part in LABELLING.merge(labelling, 2)] == [[0, 1], [2, 3], [4]]
+    assert LABELLING.merge([], 2) == LABELLING.merge([], None) == []
+    assert TRAIN.merge([{"model": "tan"}], None) == [{"model": "tan"}]
 
 
 def test_a_worker_that_is_asked_to_end_leaves_its_part_to_others(
