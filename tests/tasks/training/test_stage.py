@@ -68,9 +68,17 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
     assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_id, "tan"), (work.student_id, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
     assert all((row["loss_sv"] is None) == (row["stage"] == "tan") for row in log)
+    assert all(row["loss"] == pytest.approx(row["loss_nv"] + (row["loss_sv"] or 0), rel=1e-5) for row in log)
     versions = {table.name: table.snapshot().version for table in work.store.tables()}
     train(asked)
     assert versions == {table.name: table.snapshot().version for table in work.store.tables()}, "nothing was to do"
+
+
+def test_a_term_that_is_not_trained_has_no_loss(job: MakeJob) -> None:
+    for name, setting in (("loss_nv", "narrations"), ("loss_sv", "steps")):
+        work = train(job(setting, tan_epochs=1, epochs=2, burn_in_epochs=1, **{setting: False}))
+        log = work.store.table("training_log").snapshot().where(model_id=work.student_id).read().to_pylist()
+        assert len(log) > 1 and all(row[name] is None and row["loss"] > 0 for row in log)
 
 
 def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
