@@ -10,11 +10,11 @@ from flows.full_pipeline import make_job
 from flows.parameters import Overrides, changes_of
 from flows.parts import parts_runner
 from storage import Store
-from tasks.ablations import DESCRIPTIONS
 from tasks.ablations.runner import Ablation
+from tasks.ablations.tables import TABLES
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
 
-TableName = Literal["all", *DESCRIPTIONS]  # type: ignore[valid-type]
+TableName = Literal["all", *TABLES]  # type: ignore[valid-type]
 
 
 def _name() -> str:
@@ -47,7 +47,7 @@ def ablations(
     changes = changes_of(overrides)
     changes["training"] = {"selection": "metadata", **changes.get("training", {})}
     job = make_job(preset, store, None, changes, run_id or runtime.flow_run.name, force=False)
-    tables = list(DESCRIPTIONS) if table == "all" else [table]
+    tables = list(TABLES) if table == "all" else [table]
     configuration = job.model_dump() | {"seeds": seeds, "dispatch": dispatch}
     with record_run(Store(job.store), job.run_id, [f"ablate {table}"], configuration):
         for name in tables:

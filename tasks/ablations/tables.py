@@ -4,7 +4,7 @@ Rows with equal settings are one training, in whichever table they stand. `curri
 stage of the training adds, and the models that `vina results` compares.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,14 +137,24 @@ def _main(settings: TrainingSettings) -> list[Row]:
     ]
 
 
+@dataclass(frozen=True)
+class AblationTable:
+    """A table: what it varies, and its rows for a training whose settings they change."""
+
+    about: str
+    rows: Callable[[TrainingSettings], list[Row]]
+
+
 TABLES = {
-    "components": _components,
-    "pathways": _pathways,
-    "labels": _labels,
-    "selection": _selection,
-    "architecture": _architecture,
-    "curriculum": _curriculum,
-    "main": _main,
+    "components": AblationTable(
+        "narrations and steps, fixed and iterative labels, with and without narrations", _components
+    ),
+    "pathways": AblationTable("pathway from steps to seconds at inference", _pathways),
+    "labels": AblationTable("matrix that labels are read from, and their threshold", _labels),
+    "selection": AblationTable("how videos are paired with articles", _selection),
+    "architecture": AblationTable("positions and projections of steps", _architecture),
+    "curriculum": AblationTable("what each phase of the training adds", _curriculum),
+    "main": AblationTable("both TAN* and VINA on all benchmarks (`vina results` shows them)", _main),
 }
 
 
@@ -152,4 +162,4 @@ def rows_of(table: str, settings: TrainingSettings) -> list[Row]:
     """The rows of a table, for a training whose settings they change."""
     if not settings.refresh_epochs or settings.burn_in_epochs == settings.epochs:
         raise ValueError("no round comes after the burn-in: set refresh_epochs, burn_in_epochs and epochs so")
-    return TABLES[table](settings)
+    return TABLES[table].rows(settings)

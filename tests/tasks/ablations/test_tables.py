@@ -7,12 +7,13 @@ import shutil
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from prefect import flow
 
+from flows.ablations import TableName
 from flows.cli.main import main
 from flows.execution import Execution
 from flows.parts import parts_runner
@@ -23,6 +24,7 @@ from tasks.ablations.tables import TABLES, rows_of
 from tasks.pipeline.job import Interrupted, Job
 from tasks.training import trainer
 from tasks.training.settings import TrainingSettings
+from tests.flows.cli.command import vina
 from tests.tasks.conftest import TINY, MakeJob
 
 pytestmark = pytest.mark.slow
@@ -66,6 +68,12 @@ def test_the_papers_numbers() -> None:
     assert list(paper("architecture").values()) == [
         [33.5, 34.0, 65.8], [34.0, 34.9, 65.9], [33.8, 34.4, 67.0], [34.3, 36.1, 64.8]
     ]  # fmt: skip
+
+
+def test_the_flow_and_the_command_know_every_table() -> None:
+    assert get_args(TableName) == ("all", *TABLES)
+    text = " ".join(vina("ablate", "--help").stdout.split())
+    assert all(f"{name}: {table.about}" in text for name, table in TABLES.items())
 
 
 def test_rows_of_the_paper_are_one_training_where_the_paper_says_so() -> None:
