@@ -6,11 +6,11 @@ from prefect import flow, runtime
 from pydantic import Field
 
 from flows.execution import Dispatch, Execution, Preset
-from flows.full_pipeline import make_job
+from flows.full_pipeline import make_job, run_and_show
 from flows.parameters import Overrides, changes_of
 from flows.parts import parts_runner
 from storage import Store
-from tasks.ablations.runner import Ablation
+from tasks.ablations.stage import ABLATIONS, AblationSettings
 from tasks.ablations.tables import TABLES
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
 
@@ -47,9 +47,8 @@ def ablations(
     changes = changes_of(overrides)
     changes["training"] = {"selection": "metadata", **changes.get("training", {})}
     job = make_job(preset, store, None, changes, run_id or runtime.flow_run.name, force=False)
-    tables = list(TABLES) if table == "all" else [table]
+    job = job.changed(AblationSettings(tables=tuple(TABLES) if table == "all" else (table,), seeds=tuple(seeds)))
     configuration = job.model_dump() | {"seeds": seeds, "dispatch": dispatch}
     with record_run(Store(job.store), job.run_id, [f"ablate {table}"], configuration):
-        for name in tables:
-            Ablation(job).make(name, seeds, parts_runner(execution, dispatch))
+        run_and_show(job, ABLATIONS, parts_runner(execution, dispatch))
     return job.run_id

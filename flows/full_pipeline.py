@@ -19,9 +19,10 @@ from flows.parts import parts_runner
 from flows.stages import STAGES, choose_stages, settings_groups
 from storage import Store
 from tasks.pipeline.job import Job
+from tasks.pipeline.parts import RunParts
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
 from tasks.pipeline.settings import choose
-from tasks.pipeline.stage import plan, run_stage
+from tasks.pipeline.stage import Stage, plan, run_stage
 
 StageName = Literal[tuple(stage.name for stage in STAGES)]  # type: ignore[valid-type]
 
@@ -64,13 +65,18 @@ def vina(
     configuration = job.model_dump() | {"stages": names, "dispatch": dispatch} | execution.model_dump()
     with record_run(Store(job.store), job.run_id, names, configuration):
         for stage in chosen:
-            work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
-            with watched(stage.name) as ended:
-                report, has_run = work(job, stage, run_parts)
-                ended(report, has_run)
-            if has_run:
-                publish(stage, job)
+            run_and_show(job, stage, run_parts)
     return job.run_id
+
+
+def run_and_show(job: Job, stage: Stage, run_parts: RunParts) -> None:
+    """Run a stage as a task of this flow if it must run; show its progress, report and results."""
+    work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
+    with watched(stage.name) as ended:
+        report, has_run = work(job, stage, run_parts)
+        ended(report, has_run)
+    if has_run:
+        publish(stage, job)
 
 
 def make_job(

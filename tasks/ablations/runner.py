@@ -23,6 +23,7 @@ from tasks.evaluation.stage import Evaluation, trained_methods, untrained_method
 from tasks.evaluation.truth import splits_of
 from tasks.pairing.encoders import foresee_encoder
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.training.corpus import Corpus
@@ -110,8 +111,9 @@ class Ablation:
         """Train and measure what is missing, store all cells, and return them."""
         self.check(table)
         variants = [variant for seed in seeds for variant in self._variants(table, seed)]
-        run_parts(self.job, ABLATION, self._tan_parts(variants))
-        run_parts(self.job, ABLATION, [_part(variant, table) for variant in variants])
+        for number, parts in enumerate((self._tan_parts(variants), [_part(variant, table) for variant in variants])):
+            with progress.part(number, 2):
+                run_parts(self.job, ABLATION, parts)
         results = []
         for seed in seeds:
             cells = self.cells(table, seed)

@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from prefect import flow
+from prefect import flow, get_client
+from prefect.client.schemas.filters import ArtifactCollectionFilter, ArtifactCollectionFilterKey
 
 from flows.ablations import TableName
 from flows.cli.main import main
@@ -159,6 +160,12 @@ def test_the_command_prints_ours_beside_the_papers(
     assert line.count("±") == 1 and " 27.9 " in line
     (run,) = Store(asked.store).table("runs").snapshot().read().to_pylist()
     assert (run["stages"], run["state"]) == (["ablate pathways"], "completed")
+    (done,) = Store(asked.store).table("completions").snapshot().where(stage="ablations").read().to_pylist()
+    assert (done["_shard"], done["report"]) == ("pathways", "10 cells of pathways")
+    keys = ArtifactCollectionFilter(key=ArtifactCollectionFilterKey(any_=["progress-ablations", "vina-ablations"]))
+    with get_client(sync_client=True) as client:
+        shown = {found.key: found for found in client.read_latest_artifacts(artifact_filter=keys)}
+    assert float(str(shown["progress-ablations"].data)) == 100 and "S -> N learned" in str(shown["vina-ablations"].data)
     assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", "--json", *changes]) == 0
     cells = json.loads(capsys.readouterr().out)["pathways"]
     assert len(cells) == 10 and {cell["seed"] for cell in cells} == {0, 1}
