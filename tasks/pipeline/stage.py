@@ -19,6 +19,8 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.parts import PartKind, RunParts
 from tasks.pipeline.settings import Settings
 
+SKIPPED = "skipped: nothing has changed"
+
 
 @dataclass(frozen=True)
 class Dependencies:
@@ -104,7 +106,12 @@ def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
     """Run a stage if it must run; return its report, and whether it ran."""
     reasons = reasons_to_run(job, stage)
     if not reasons:
-        return "skipped: nothing has changed", False
+        return SKIPPED, False
+    return complete_stage(job, stage, run_parts), True
+
+
+def complete_stage(job: Job, stage: Stage, run_parts: RunParts) -> str:
+    """Run a stage, record its completion, and return its report."""
     if job.force:  # from here on it is not complete, however it ends
         scope = stage.dependencies(job).scope
         completions = Store(job.store).table("completions")
@@ -115,7 +122,7 @@ def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
     after = stage.dependencies(job)  # what was fetched for it has a version now
     dependencies = replace(dependencies, settings=after.settings, outputs=after.outputs)
     _record(job, stage, dependencies, report, time.monotonic() - begin)
-    return report, True
+    return report
 
 
 def _record(job: Job, stage: Stage, dependencies: Dependencies, report: str, took_s: float) -> None:

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from flows.cli.commands.results import print_summary
@@ -18,6 +19,7 @@ from flows.cli.commands.shared import Add, wrong_command
 from storage import Store
 from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import name_run, record_run
+from tasks.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from tasks.pipeline.job import Job
@@ -98,18 +100,24 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
-    """Run as one process of a torchrun that the user started: all processes run all stages, without skipping."""
+    """Run as one process of a torchrun that the user started. The first one plans, keeps the records and logs."""
+    from tasks.pipeline.stage import SKIPPED, complete_stage, reasons_to_run
+    from tasks.training import processes
+
     if job.force:
         raise ValueError("--force is for one process: `vina run --devices N --force` starts torchrun by itself")
-    if int(os.environ.get("RANK", "0")):  # the first process keeps the record and logs
-        logging.getLogger("vina").setLevel(logging.WARNING)
-        for stage in stages:
-            stage.work(job, run_here)
-        return
+    is_first, device = processes.is_first(), job.settings_of(TrainingSettings).device
     names = [stage.name for stage in stages]
-    with record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names}):
+    if not is_first:
+        logging.getLogger("vina").setLevel(logging.WARNING)
+    record = record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names})
+    with record if is_first else nullcontext():
         for stage in stages:
-            print(f"{stage.name}: {stage.work(job, run_here)}")
+            is_due = processes.first_decides(is_first and bool(reasons_to_run(job, stage)), device)
+            if is_first:
+                print(f"{stage.name}: {complete_stage(job, stage, run_here) if is_due else SKIPPED}", flush=True)
+            elif is_due:
+                stage.work(job, run_here)
 
 
 def _run_flow(options: argparse.Namespace, job: "Job") -> None:

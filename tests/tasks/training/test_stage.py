@@ -168,7 +168,10 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     command = ["-m", "flows.cli", "run", "--store", shared.store, "--stages", "burn-in,rounds", *changes]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, *launch, *command], check=True, env=environment, timeout=300)
+    launched = [sys.executable, *launch, *command]
+    subprocess.run(launched, check=True, env=environment, timeout=300)
+    done = Store(shared.store).table("completions").snapshot().shards
+    assert {shard.constants["stage"] for shard in done} == {"burn-in", "rounds"}
 
     def losses(store: str) -> list[float]:
         rows = Store(store).table("training_log").snapshot().where(model_id=work.student_id).read().to_pylist()
@@ -180,6 +183,8 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     assert run["state"] == "completed"
     labels = Store(shared.store).table("pseudo_labels").snapshot()
     assert {shard.written_by for shard in labels.shards} == {run["run_id"]}
+    again = subprocess.run(launched, check=True, env=environment, timeout=300, capture_output=True, text=True).stdout
+    assert again == "burn-in: skipped: nothing has changed\nrounds: skipped: nothing has changed\n"
 
 
 def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
