@@ -37,12 +37,12 @@ def ablations(
     Args:
         table: The table, or all of them.
         seeds: Random seeds; every variant is trained once with each.
-        preset: The paper's configuration, or a small model, for minutes on two cores.
+        preset: The paper's configuration, or a small model that trains in minutes on two cores.
         store: A folder (an absolute path, where workers run) or s3://bucket/prefix. Empty: VINA_STORE of the worker.
-        overrides: Settings that differ from the preset's. Unless they say otherwise, videos are paired by metadata.
-        run_id: The run's name in the table `runs`. Empty: a new name from the time.
-        dispatch: Where the models are trained: in the flow's own process, or on all workers of the GPU pool.
-        execution: How many parts at once, with which retries.
+        overrides: Settings that differ from the preset's. training.selection is metadata unless it is overridden.
+        run_id: The run's id in the table `runs`. Empty: a new id made from the current time.
+        dispatch: Where the models are trained: in the flow's process, or on all workers of the GPU pool.
+        execution: How many parts run at once, and how often they are retried.
     """
     changes = changes_of(overrides)
     changes["training"] = {"selection": "metadata", **changes.get("training", {})}

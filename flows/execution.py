@@ -20,7 +20,7 @@ class Execution(BaseModel):
     runner: Literal["threads", "processes", "dask", "ray"] = "threads"
     """Task runner of the parts; dask and ray are Prefect's integrations. Trainings run in processes, not threads."""
     workers: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Parts that the task runner runs at once. Workers of a pool have limits of their own."""
+    """Number of parts that the task runner runs at once. Workers of a pool have their own limits."""
     address: str | None = None
     """Address of a running Dask scheduler or Ray cluster (default: one is started for the run)."""
     devices: Annotated[int, Field(ge=1, le=64)] = 1
@@ -28,6 +28,6 @@ class Execution(BaseModel):
     retries: Annotated[int, Field(ge=0, le=100)] = 3
     """Retries of a part after a transient fault (network, S3), or when its worker is lost."""
     retry_delay_s: Annotated[float, Field(ge=0, le=3600)] = 10
-    """Seconds before the first retry; each further one waits twice as long."""
+    """Seconds before the first retry; the delay doubles with each further one."""
     timeout_minutes: Annotated[float, Field(ge=0)] = 0
-    """Minutes after which a part is given up; 0 is never."""
+    """Minutes after which a part is stopped and fails; 0 means never."""

@@ -1,7 +1,7 @@
 """Parameters of the deployments, typed: Prefect refuses mistakes before anything runs, and its UI shows a form.
 
 `Overrides` has a field for every setting of every stage; empty means the preset's value. It is derived from the
-settings themselves, so that limits, meanings and presets are written down once.
+settings themselves, so that limits, descriptions and presets are written down once.
 """
 
 from typing import Annotated, Any, Optional
@@ -14,7 +14,7 @@ from tasks.pipeline.settings import PRESETS, Settings
 
 
 def _override(group: type[Settings], name: str) -> tuple[Any, Any]:
-    """Return a setting's type and field, where None means the preset's value."""
+    """Return the type and the field of one setting; None means the preset's value."""
     field = group.model_fields[name]
     values = ", ".join(f"{preset}: {getattr(group.of_preset(preset), name)}" for preset in PRESETS)
     limited = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation

@@ -1,7 +1,7 @@
 """Run the parts of a stage: in this process, by a task runner, under torchrun, or by workers of the GPU pool.
 
-Prefect retries a part after a transient fault, and only then: bad data stays bad. A training has all devices of a
-machine, or of one worker, for itself.
+Prefect retries a part only after a transient fault: bad data would fail again. A training uses all devices of a machine
+or worker alone.
 """
 
 import json
@@ -32,15 +32,15 @@ from tasks.pipeline.parts import Part, PartKind, RunParts
 
 LONGEST_DELAY_S = 600.0
 PART = "VINA_PART"
-"""Environment variable that holds the part for the processes of a torchrun."""
+"""Environment variable that describes the part to the processes under torchrun."""
 TORCHRUN_PART = "flows.torchrun_part"
-"""Module that each process of a torchrun runs."""
+"""Module that each process under torchrun runs."""
 _OWN_PROCESS = threading.Lock()
 """Held by a part that needs its own process: a Dask worker of several threads runs such parts one after the other."""
 
 
 class TransientFault(ConnectionError):
-    """A process of a torchrun met a transient fault: another try may succeed."""
+    """A process under torchrun met a transient fault: another try may succeed."""
 
 
 @flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
@@ -49,7 +49,7 @@ def run_part(job: Job, kind: str, part: dict[str, Any], number: int, execution: 
     get_run_logger().info("run %s: %s, part %d", job.run_id, kind, number)
     try:
         _run(job, part_kind(kind), part, execution)
-    except Interrupted as stop:  # the worker was asked to end: another one continues
+    except Interrupted as stop:  # the worker is shutting down: another one continues the part
         return Crashed(message=str(stop))
     return None
 
@@ -80,7 +80,7 @@ def _run(job: Job, kind: PartKind, part: Part, execution: Execution) -> None:
 
 @task(name="part", task_run_name="{kind}", cache_policy=NO_CACHE, persist_result=False)
 def do_part(job: Job, kind: str, part: Part, devices: int = 1) -> None:
-    """Do the work of a part."""
+    """Run one part as a Prefect task."""
     if devices > 1:
         _run_torchrun(job, kind, part, devices)
     else:
@@ -105,16 +105,16 @@ def _with_retries(execution: Execution) -> Task[[Job, str, Part, int], None]:
 
 
 def _is_transient_failure(task: Task[Any, Any], run: Any, state: State[Any]) -> bool:
-    """Whether another try may succeed: not if it took too long."""
+    """Return whether a retry may succeed: after a transient fault, but not after a timeout."""
     error: BaseException = state.result(raise_on_failure=False)
     is_worth_a_retry = not isinstance(error, TaskRunTimeoutError) and is_transient(error)
     if is_worth_a_retry:
-        get_run_logger().warning("a transient fault, tried again: %s", error)
+        get_run_logger().warning("a transient fault, retrying: %s", error)
     return is_worth_a_retry
 
 
 def _run_at_once(job: Job, kind: PartKind, parts: Sequence[Part], execution: Execution) -> None:
-    """Run some parts at a time; after the first failure no further ones start."""
+    """Run several parts at a time; after the first failure start no further ones."""
     chunk = 4 * execution.workers
     do_part_with_retries, done = _with_retries(execution), 0
     with _runner(execution, kind) as runner:
@@ -150,7 +150,7 @@ def _runner(execution: Execution, kind: PartKind) -> TaskRunner[Any]:
 
 
 def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
-    """Run a part with one process per device, on this machine. Asked to end, they save a checkpoint."""
+    """Run a part with one process per device on this machine. When terminated, they save a checkpoint."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
     with tempfile.TemporaryDirectory() as folder:  # torchrun does not pass on the exit codes of its processes
         described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part, "faults": folder})
@@ -165,4 +165,4 @@ def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
     if code and faults:
         raise TransientFault(f"{kind} on {devices} devices: {faults[0]}")
     if code:
-        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: its log says why")
+        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: see its log")

@@ -1,4 +1,4 @@
-"""One process of a torchrun that runs a part together with others: `torchrun ... -m flows.torchrun_part`."""
+"""One of the processes that run a part together under torchrun: `torchrun ... -m flows.torchrun_part`."""
 
 import json
 import logging
@@ -14,13 +14,13 @@ from tasks.pipeline.job import Interrupted, Job
 
 
 def main() -> int:
-    """Run the part that the environment variable holds."""
+    """Run the part that the environment variable VINA_PART describes."""
     first = os.environ.get("RANK", "0") == "0"
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("vina").setLevel(logging.INFO if first else logging.WARNING)
-    asked = json.loads(os.environ[PART])
+    request = json.loads(os.environ[PART])
     try:
-        part_kind(asked["kind"]).work(Job.model_validate(asked["job"]), asked["part"])
+        part_kind(request["kind"]).work(Job.model_validate(request["job"]), request["part"])
     except Interrupted as stop:
         print(f"vina: {stop}", file=sys.stderr)
         return 130

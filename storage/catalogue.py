@@ -1,4 +1,4 @@
-"""Read-only SQL over the store: a DuckDB connection with one view a table, the same on disk and on S3.
+"""Read-only SQL over the store: a DuckDB connection with one view per table, the same on disk and on S3.
 
 pyarrow reads the committed files, with DuckDB's filters pushed down; DuckDB itself is given no directory, no network
 and no credentials, so that a statement that gets past `sql_guard` has nothing to write to. `features` is the newest
@@ -49,16 +49,16 @@ _list_paper: Callable[[], list[dict[str, Any]]] = list
 
 
 def register_paper(list_rows: Callable[[], list[dict[str, Any]]]) -> None:
-    """Name the function that lists the rows of the view `paper`: storage itself knows no benchmark."""
+    """Register the function that lists the rows of the view `paper`, because storage imports no benchmark."""
     global _list_paper
     _list_paper = list_rows
 
 
 class Catalogue:
-    """A context manager: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
+    """Run SQL: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
 
     def __init__(self, store: Store, memory_limit: str | None = None) -> None:
-        """With a limit ("1GB") larger queries use temporary files; without one they may use most of the memory."""
+        """Open it; with a memory limit such as "1GB", larger queries use temporary files."""
         self.store = store
         self._broken: dict[str, StoreError] = {}
         self._spill = tempfile.TemporaryDirectory(prefix="vina-sql-")
@@ -84,11 +84,11 @@ class Catalogue:
         self._spill.cleanup()
 
     def query(self, statement: str) -> pa.Table:
-        """Return the answer to one statement, in memory. Raise QueryError if it is wrong or would change anything."""
+        """Run one statement and return all rows. Raise QueryError if it is wrong or would change anything."""
         return self.stream(statement).read_all()
 
     def stream(self, statement: str, rows_per_batch: int = 100_000) -> pa.RecordBatchReader:
-        """Return the answer a batch at a time; read it to its end, or drop it, before the next query."""
+        """Run one statement and return its rows in batches; read or drop them all before the next query."""
         with self._errors():
             refuse_writes(self._connection, statement)
             while True:
@@ -101,7 +101,7 @@ class Catalogue:
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def first_rows(self, statement: str, limit: int, seconds: float) -> pa.Table:
-        """Return at most `limit` rows of the answer. Raise QueryError after `seconds`."""
+        """Run one statement and return its first `limit` rows. Raise QueryError after `seconds`."""
         is_late = threading.Event()
 
         def interrupt() -> None:
@@ -120,7 +120,7 @@ class Catalogue:
                     break
         except QueryError as error:
             if is_late.is_set():
-                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: ask for less") from error
+                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: select less") from error
             raise
         finally:
             timer.cancel()
@@ -171,7 +171,7 @@ class Catalogue:
             self._broken[view] = StoreError(f"table {schema.name}, version {snapshot.version}: {error}")
 
     def _show_old_version(self, error: duckdb.CatalogException) -> bool:
-        """Create the view that the error misses, if it is named after an older version of a table."""
+        """Create the missing view that the error names, if it is an older version of a table. Return whether it was."""
         missing = _MISSING_TABLE.search(str(error))
         name = missing[1].lower() if missing else ""
         version = _OLD_VERSION.fullmatch(name)
@@ -194,7 +194,7 @@ class Catalogue:
 
 
 def _column(schema: TableSchema, name: str) -> str:
-    """Return the SQL of one column of a view; a vector is decoded."""
+    """Return the SQL of one column of a view, which decodes vectors."""
     dtype = next(column.vector for column in (*schema.columns, *PROVENANCE) if column.name == name)
     return f'vector_{dtype}("{name}") AS "{name}"' if dtype else f'"{name}"'
 

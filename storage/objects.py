@@ -34,7 +34,7 @@ class Objects:
         return f"{self._location.uri}/objects/{_checked(key)}"
 
     def put(self, key: str, data: bytes) -> str:
-        """Write an object, replacing it if it exists; return its address."""
+        """Write an object, or replace it; return its address."""
         uri = self.uri(key)
         if self._location.is_s3:
             with _s3_errors(uri):
@@ -94,7 +94,7 @@ class Objects:
                 yield from (entry["Key"][len(base) :] for entry in page.get("Contents", []))
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that does not exist is no error."""
+        """Delete an object, if it exists."""
         uri = self.uri(key)
         if self._location.is_s3:
             with _s3_errors(uri):
@@ -145,7 +145,7 @@ class Objects:
 
 
 def fetch(uri: str, path: Path, client: Any = None) -> Path:
-    """Copy any S3 object, of this store or not, to a local file, which appears whole or not at all."""
+    """Copy any S3 object, in a store or not, to a local file, which appears whole or not at all."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     client = client or Location.parse(f"s3://{bucket}").client
     with atomic_file(path) as partial, _s3_errors(uri):
@@ -176,7 +176,7 @@ def atomic_file(target: Path, is_durable: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def _s3_errors(uri: str) -> Iterator[None]:
-    """Turn S3's errors into the store's, naming the object."""
+    """Turn errors of boto3 into a StoreError that names the object."""
     try:
         yield
     except ClientError as error:

@@ -1,7 +1,7 @@
 """S3D trained with MIL-NCE on HowTo100M (Miech et al. 2020, `s3d_howto100m.pth`), in the published key names.
 
 Chosen: the plain network, layer by layer as published, so that a checkpoint loads key for key and a reader can check
-it. Costs 37.7 GFLOP a clip of 16 frames of 224 x 224, and twice the time of its form in `s3d_inference`.
+it. Costs 37.7 GFLOP per clip of 16 frames of 224 x 224, and twice the time of its form in `s3d_inference`.
 """
 
 # B clips, C channels, T frames, H height, W width (halved by space-to-depth and the pools), D = 1024 features,

@@ -29,17 +29,17 @@ DEFAULT_STORE = "vina-store"
 YOUTUBE_ID = re.compile(r"[\w-]{11}")
 ENVIRONMENT = {  # defaults
     "OMP_WAIT_POLICY": "passive",  # spinning threads run at a tenth of the speed when a core is busy
-    # For the server that `vina run` starts if none is configured: it sends nothing anywhere.
+    # For the server that `vina run` starts if none is configured: it sends no telemetry.
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "vina",
-    "PREFECT_LOGGING_LEVEL": "WARNING" if sys.stderr.isatty() else "INFO",  # a terminal has bars
+    "PREFECT_LOGGING_LEVEL": "WARNING" if sys.stderr.isatty() else "INFO",  # a terminal shows progress bars
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse and run; an error of the user becomes one line and an exit code."""
+    """Parse the arguments and run the command; print an error of the user as one line, and return the exit code."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     parser = _parser()
@@ -102,6 +102,6 @@ def entry() -> NoReturn:
     end = QuietEnd()
     try:
         end.code = main()
-    except SystemExit as stop:  # argparse's, for a wrong command and for --help
+    except SystemExit as stop:  # raised by argparse for a wrong command and for --help
         end.code = stop.code if isinstance(stop.code, int) else 0
     sys.exit(end.code)

@@ -1,7 +1,7 @@
 """Make the ablation tables: train and measure what is missing, and store every cell.
 
 A part trains and measures the models of one set of settings, so that parts run side by side on the pool. Every model is
-the one that `vina run` would train with the same settings: it is used if it is there, and continued if it was
+the one that `vina run` would train with the same settings: it is reused if it exists, and continued if its training was
 interrupted.
 """
 
@@ -40,7 +40,7 @@ LABELS = {
     "kept_right_percent": "right, of the kept",
     "shown_right_percent": "right, of the shown",
 }
-"""Columns of the view `label_precision`, and what they are called."""
+"""Columns of the view `label_precision`, and their titles in the table."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Result:
 
 
 def train_and_measure(job: Job, part: Part) -> None:
-    """Train the models of some settings as far as they are missing, and measure them."""
+    """Train the missing models of one set of settings, and measure them."""
     settings, methods = TrainingSettings(**part["settings"]), part["methods"]
     job = job.changed(settings)
     if not {TAN_LC, TAN_PE_LC}.isdisjoint(methods):
@@ -86,7 +86,7 @@ ABLATION = PartKind("ablation", train_and_measure, needs_own_process=True)
 
 @dataclass(frozen=True)
 class _Variant:
-    """Rows of a table that have equal settings, with their numbers in the table."""
+    """Rows of a table that have equal settings, with their positions in the table."""
 
     settings: TrainingSettings
     rows: list[tuple[int, Row]]
@@ -98,14 +98,14 @@ class _Variant:
 
 
 class Ablation:
-    """The tables of one store and one set of settings that they change."""
+    """Makes ablation tables in a store, starting from one set of settings."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.store = job, Store(job.store)
         self.settings = job.settings_of(TrainingSettings)
         splits = splits_of(self.store, HTSTEP)
         self.split = next((split for split in splits if split.startswith("val")), splits[0] if splits else "")
-        """The split of HT-Step: validation, as in the paper, if there is one."""
+        """The split of HT-Step that is measured: validation, as in the paper, if it exists."""
 
     def make(self, table: str, seeds: Sequence[int], run_parts: RunParts = run_here) -> list[Result]:
         """Train and measure what is missing, store all cells, and return them."""
@@ -122,7 +122,7 @@ class Ablation:
         return results
 
     def check(self, table: str) -> None:
-        """Raise a ValueError if nothing could be measured after all the training."""
+        """Raise ValueError if the trained models could not be measured."""
         corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
         benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if table == "main" else [HTSTEP]
         if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in benchmarks):
@@ -132,7 +132,7 @@ class Ablation:
             )
 
     def cells(self, table: str, seed: int) -> list[Result]:
-        """Return the cells of one seed, as far as they are measured."""
+        """Return the cells of one seed that are measured."""
         cells = [cell for variant in self._variants(table, seed) for cell in self._cells(variant)]
         return sorted(cells, key=lambda cell: cell.row)
 
@@ -198,7 +198,7 @@ class Ablation:
             return
         for position, labels in enumerate(judged, number + 1):
             for name, measure in LABELS.items():
-                if labels[name] is not None:  # of no labels, none are right or wrong
+                if labels[name] is not None:  # None if there are no labels
                     variant = f"labels of round {labels['round']}"
                     yield Result(position, variant, measure, curriculum.student_id, seed, labels[name])
 

@@ -12,7 +12,7 @@ MOST_STEPS = 14
 
 @dataclass(frozen=True)
 class DemoStep:
-    """One step: an action on an object. `short` is what a CrossTask annotator would call it."""
+    """One step: an action on an object. `short` is its name in CrossTask's style."""
 
     action: str
     object: str
@@ -21,7 +21,7 @@ class DemoStep:
 
     @property
     def short(self) -> str:
-        """E.g. `chop watering_can`."""
+        """Short name of the step, e.g. `chop watering_can`."""
         return f"{self.action} {self.object.replace(' ', '_')}"
 
 
@@ -63,7 +63,7 @@ def actions_of(theme: Theme, knobs: Knobs) -> tuple[str, ...]:
 
 
 def step_of(action: str, thing: str) -> DemoStep:
-    """Return the step of an action on an object: the same words in every article."""
+    """Return the step of an action on an object, worded the same in every article."""
     story = ACTIONS[action]
     return DemoStep(action, thing, story.written.format(f"the {thing}") + ".", story.advice)
 
@@ -76,11 +76,11 @@ def _title(
         title = str(rng.choice(theme.titles)).format(*(main.title() for main in mains))
         if title not in taken:
             return title, mains
-    raise ValueError(f"{len(objects)} objects give no more titles: lower num_tasks or raise num_objects")
+    raise ValueError(f"{len(objects)} objects do not give enough distinct titles: lower num_tasks or raise num_objects")
 
 
 def _steps(rng: np.random.Generator, theme: Theme, knobs: Knobs, mains: list[str]) -> tuple[DemoStep, ...]:
-    """Distinct steps: half of them on the title's objects."""
+    """Return distinct steps, about half of them on the objects of the title."""
     actions = actions_of(theme, knobs)
     things = [thing.written for thing in objects_of(theme, knobs)]
     most = min(knobs.steps_per_task + 2, MOST_STEPS, len(actions) * len(things))

@@ -1,9 +1,9 @@
-"""How big and how hard the demo world is. Every knob has a name, a meaning and a limit.
+"""Knobs for the size and difficulty of the demo world, each with a meaning and limits.
 
-The presets `easy`, `default` and `hard` are settings of the first six. A small TAN* (128 wide, 2 layers, two minutes on
+The presets `easy`, `default` and `hard` set the first six. A small TAN* (128 wide, 2 layers, two minutes on
 one core), trained on 1,500 videos, reached a step R@1 of 87, 45 to 48 and 30 % in them; chance is 10, 13 and 16 %, and
-a rule that places an article's steps at even distances reaches 30 %. `paraphrase_rate` moves steps and leaves
-narrations alone; lag, noise and too few videos (400: 25 %) hurt both.
+a rule that places an article's steps at even distances reaches 30 %. `paraphrase_rate` changes only the R@1 of
+steps; lag, noise and too few videos (400: 25 %) lower that of narrations too.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -16,7 +16,7 @@ def _knob(default: float, low: float, high: float, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Knobs:
-    """The six difficulty knobs, then rates that presets leave alone, then sizes."""
+    """Six knobs for the difficulty, then rates that are the same in all presets, then sizes."""
 
     feature_noise: float = _knob(
         1.0,
@@ -28,7 +28,7 @@ class Knobs:
         4.0,
         0,
         60,
-        "Mean distance, in seconds, between a narration and what it is about: half the time too early, half too late.",
+        "Mean seconds between a narration and the scene it is about: half of them early, half late.",
     )
     missing_share: float = _knob(0.5, 0, 0.95, "Share of an article's steps that a video does not show.")
     paraphrase_rate: float = _knob(
@@ -41,7 +41,7 @@ class Knobs:
         0.25,
         0,
         0.9,
-        "Share of narrations that have nothing to do with what is shown: chit-chat, asides about other tasks.",
+        "Share of narrations that are not about the video: chit-chat, asides about other tasks.",
     )
     look_strength: float = _knob(
         0.5,
@@ -57,19 +57,21 @@ class Knobs:
     topic_rate: float = _knob(0.7, 0, 1, "How often a video begins by saying what it is about.")
     pronoun_rate: float = _knob(0.2, 0, 1, "How often a speaker says `it` where the article names the object.")
 
-    num_tasks: int = _knob(40, 1, 2_000, "Tasks, one article each.")
-    num_actions: int = _knob(24, 8, 24, "Actions in use, at most 24.")
-    num_objects: int = _knob(60, 16, 60, "Objects in use, at most 60, in four themes.")
-    steps_per_task: int = _knob(10, 3, 12, "Steps of an article, on average: it has two more or fewer.")
-    num_videos: int = _knob(1_500, 1, 1_000_000, "Videos; one in ten is for validation, one in ten for testing.")
-    num_rendered: int = _knob(3, 0, 1_000, "How many of the test videos are drawn as MP4 files as well.")
-    feature_width: int = _knob(128, 8, 4_096, "Numbers in a feature vector.")
+    num_tasks: int = _knob(40, 1, 2_000, "Number of tasks, with one article each.")
+    num_actions: int = _knob(24, 8, 24, "Number of actions, at most 24.")
+    num_objects: int = _knob(60, 16, 60, "Number of objects, at most 60, in four themes.")
+    steps_per_task: int = _knob(10, 3, 12, "Mean number of steps of an article; it varies by up to two.")
+    num_videos: int = _knob(
+        1_500, 1, 1_000_000, "Number of videos; one in ten is for validation, one in ten for testing."
+    )
+    num_rendered: int = _knob(3, 0, 1_000, "Number of test videos that are also drawn as MP4 files.")
+    feature_width: int = _knob(128, 8, 4_096, "Width of the feature vectors.")
 
     def __post_init__(self) -> None:
         for knob in fields(self):
             value, low, high = getattr(self, knob.name), knob.metadata["low"], knob.metadata["high"]
             if not low <= value <= high:  # also false for NaN
-                raise ValueError(f"knob {knob.name} is {value}; it goes from {low:,} to {high:,}")
+                raise ValueError(f"knob {knob.name} is {value}; its limits are {low:,} to {high:,}")
 
 
 PRESETS = {
@@ -94,11 +96,11 @@ PRESETS = {
 
 
 def explain_knobs() -> list[str]:
-    """Return one line a knob."""
+    """Return one line per knob."""
     return [
-        f"{knob.name} = {knob.default} ({about['low']:,} to {about['high']:,}): {about['meaning']}"
+        f"{knob.name} = {knob.default} ({limits['low']:,} to {limits['high']:,}): {limits['meaning']}"
         for knob in fields(Knobs)
-        for about in [knob.metadata]
+        for limits in [knob.metadata]
     ]
 
 

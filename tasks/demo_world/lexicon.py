@@ -7,27 +7,27 @@ from typing import NamedTuple
 
 
 class Action(NamedTuple):
-    """What is done to an object. `{}` stands for the object."""
+    """An action on an object. `{}` stands for the object."""
 
     short: str
-    """As an annotator writes it, e.g. `chop`."""
+    """Name in annotations, e.g. `chop`."""
     written: str
-    """As an article's headline says it."""
+    """Headline of the article."""
     spoken: tuple[str, ...]
-    """As speakers say it."""
+    """Phrases of speakers."""
     advice: str
-    """The explanation under the headline."""
+    """Paragraph under the headline."""
 
 
 class Object(NamedTuple):
-    """A thing. `written` is the article's word; `spoken` are the speakers' words, ready to follow a verb."""
+    """An object. `written` is the article's word; `spoken` are the speakers' words, which can follow a verb."""
 
     written: str
     spoken: tuple[str, ...]
 
 
 class Theme(NamedTuple):
-    """A field of life: what its articles are called, what its objects are, which actions make sense there."""
+    """A domain such as the kitchen: titles of its articles, its objects, and the actions that are possible there."""
 
     name: str
     category: str
@@ -65,7 +65,7 @@ _ACTIONS = (
 
 
 def _objects(*pairs: str) -> tuple[Object, ...]:
-    """From `written: spoken, spoken`."""
+    """Parse objects from texts `written: spoken, spoken`."""
     split = (pair.split(": ") for pair in pairs)
     return tuple(Object(written, tuple(spoken.split(", "))) for written, spoken in split)
 

@@ -1,7 +1,7 @@
-"""The 24 actions of the demo world as motions: what the object, the tools and loose bits do at a phase of a loop.
+"""The 24 actions of the demo world as motions: poses of the object, the tools and loose bits at each phase of a loop.
 
-Each motion is a pure function of a phase in [0, 1). Loops last 1 to 2 s, so that any second shows what is going on;
-most of them start over with a jump.
+Each motion is a pure function of a phase in [0, 1). Loops last 1 to 2 s, so that any second shows the action;
+most of them jump back to their start.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def _wave(p: float, times: float = 1.0) -> float:
 
 
 def _dip(p: float) -> float:
-    """0, 1 in the middle of the loop, 0 again."""
+    """Return 0 at the ends of the loop and 1 in its middle."""
     return (1 - cos(2 * pi * p)) / 2
 
 
@@ -242,4 +242,4 @@ MOTIONS = {
     "paint": Motion(18, _paint), "sand": Motion(18, _sand), "drill": Motion(18, _drill), "shake": Motion(12, _shake),
     "dry": Motion(24, _dry), "stack": Motion(18, _stack), "scrape": Motion(18, _scrape), "hang": Motion(24, _hang),
 }  # fmt: skip
-"""By the action's `short` name in the lexicon."""
+"""Motions by the action's `short` name in the lexicon."""

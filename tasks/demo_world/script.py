@@ -1,6 +1,6 @@
 """The script of each demo video, second by second: scenes and narrations, the truth behind all files.
 
-A video is a pure function of the world's seed and the video's number, so worlds of any size are made one by one.
+A video is a pure function of the world's seed and the video's number, so videos are made one by one.
 """
 
 import base64
@@ -16,12 +16,12 @@ from tasks.demo_world.lexicon import THEMES
 from tasks.demo_world.speech import Speaker
 
 PRESENTER = "presenter"
-"""The action of a scene in which nobody does anything: somebody talks."""
+"""The action of a scene in which somebody only talks."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What is seen from `start_s` to `end_s`. `step` is the row of the article's step, or None for another scene."""
+    """A scene from `start_s` to `end_s`. `step` is the row of the article's step that it shows, or None."""
 
     start_s: float
     end_s: float
@@ -32,7 +32,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Narration:
-    """A sentence. `step` is the step it is about, if any; `seen_s` is when that is shown, if it is."""
+    """A sentence. `step` is the step it is about, if any; `seen_s` is the time when that step is shown, if it is."""
 
     text: str
     start_s: float
@@ -43,7 +43,7 @@ class Narration:
 
 @dataclass(frozen=True)
 class Video:
-    """One video's script."""
+    """The script of one video."""
 
     number: int
     video_id: str
@@ -74,7 +74,7 @@ class World:
         return (self.video(number) for number in range(self.knobs.num_videos))
 
     def video(self, number: int) -> Video:
-        """The script of one video."""
+        """Return the script of one video."""
         rng = np.random.default_rng([self.seed, 2, number])
         article = self.articles[int(rng.integers(len(self.articles)))]
         scenes, duration_s = _scenes(rng, self.knobs, article)
@@ -84,7 +84,7 @@ class World:
 
     @property
     def rendered(self) -> list[int]:
-        """The numbers of the videos that are drawn as files: the first ones for testing."""
+        """Numbers of the videos that are drawn as files: the first test videos."""
         testing = (number for number in range(self.knobs.num_videos) if split_of(number) == "test_seen")
         return [number for number, _ in zip(testing, range(self.knobs.num_rendered), strict=False)]
 
@@ -96,12 +96,12 @@ def video_id(seed: int, number: int) -> str:
 
 
 def split_of(number: int) -> str:
-    """Of ten videos, eight are for training, one for validation, one for testing."""
+    """Return the split of a video: of ten videos, eight are for training, one for validation, one for testing."""
     return {8: "val_seen", 9: "test_seen"}.get(number % 10, "train")
 
 
 def _scenes(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[tuple[Scene, ...], float]:
-    """Steps in some order, with other scenes in between."""
+    """Return the scenes of a video, steps in some order with other scenes in between, and its duration."""
     rows = [row for row in range(len(article.steps)) if rng.random() >= knobs.missing_share]
     rows = rows or [int(rng.integers(len(article.steps)))]
     for i in range(len(rows) - 1):
@@ -128,7 +128,7 @@ def _scenes(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tup
 
 
 def _other_scene(rng: np.random.Generator, knobs: Knobs, article: DemoArticle) -> tuple[str, str]:
-    """Somebody talks, or does something of the same theme that is no step of the article."""
+    """Return a presenter, or an action and an object of the same theme that are not a step of the article."""
     if rng.random() < 0.4:
         return PRESENTER, ""
     theme = next(theme for theme in THEMES if theme.name == article.theme)
@@ -148,7 +148,7 @@ def _narrations(
     duration_s: float,
     speaker: Speaker,
 ) -> tuple[Narration, ...]:
-    """Sentences in spoken order, one at a time, each at about the time its lag asks for."""
+    """Return sentences in spoken order, which do not overlap, each shifted by about its lag."""
     wanted: list[tuple[float, int | None, tuple[float, float] | None, float]] = []  # when, step, seen, lag
     introduction = speaker.introduce(article) if rng.random() < knobs.topic_rate else None
     for scene in scenes:

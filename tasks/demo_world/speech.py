@@ -24,7 +24,7 @@ EARLY_OR_LATE_S = 6.0
 
 
 class Speaker:
-    """The speaker of one video. `it` stands only for something that was named before."""
+    """The speaker of one video. Pronouns stand only for objects that were named before."""
 
     def __init__(self, rng: np.random.Generator, knobs: Knobs, articles: Sequence[DemoArticle]) -> None:
         self._rng, self._knobs, self._articles = rng, knobs, articles
@@ -42,31 +42,31 @@ class Speaker:
         return self._one_of(TOPICS).format(article.title.lower()) + "."
 
     def chat(self, article: DemoArticle) -> str:
-        """Return a sentence about no step of this article."""
+        """Return a sentence that is about no step of this article."""
         if self._rng.random() < self._knobs.topic_rate / 2:
             return self.introduce(article)
         if self._rng.random() < 0.6:
             return self._one_of(CHAT) + "."
-        own_steps = {(step.action, step.object) for step in article.steps}
+        article_steps = {(step.action, step.object) for step in article.steps}
         other = self._articles[int(self._rng.integers(len(self._articles)))]
-        strange = [step for step in other.steps if (step.action, step.object) not in own_steps]
-        if not strange:
+        foreign_steps = [step for step in other.steps if (step.action, step.object) not in article_steps]
+        if not foreign_steps:
             return self._one_of(CHAT) + "."
-        step = strange[int(self._rng.integers(len(strange)))]
+        step = foreign_steps[int(self._rng.integers(len(foreign_steps)))]
         return f"{self._one_of(ASIDES)} {self._clause(step)}."
 
     def _clause(self, step: DemoStep) -> str:
         action, (first, *_) = ACTIONS[step.action], step.object.split()
-        own_verb, own_noun, pronoun = self._rng.random(3) < (
+        has_other_verb, has_other_noun, has_pronoun = self._rng.random(3) < (
             self._knobs.paraphrase_rate,
             self._knobs.paraphrase_rate,
             self._knobs.pronoun_rate,
         )
-        noun = self._one_of(_SPOKEN[step.object]) if own_noun else f"the {step.object}"
-        if pronoun and first in self._named:
+        noun = self._one_of(_SPOKEN[step.object]) if has_other_noun else f"the {step.object}"
+        if has_pronoun and first in self._named:
             noun = self._one_of(PRONOUNS)
         self._named.add(first)
-        verb = self._one_of(action.spoken) if own_verb else action.written[0].lower() + action.written[1:]
+        verb = self._one_of(action.spoken) if has_other_verb else action.written[0].lower() + action.written[1:]
         return verb.format(noun)
 
     def _one_of(self, choices: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The main table: what a run's models reach on every benchmark, beside the paper and what was published later."""
+"""The main table: results of a run's models on every benchmark, beside the paper's and later published ones."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,11 +38,11 @@ class ResultRow(NamedTuple):
     method: str
     pathway: str = Pathway.DIRECT.value
     model_id: str = ""
-    """Set where a method was measured with several models, or with several files of texts."""
+    """Set only if a method was measured with several models, or with several files of texts."""
 
     @property
     def label(self) -> str:
-        """What people read."""
+        """Label that is shown."""
         label = label_of(self.method, self.pathway)
         return f"{label} ({self.model_id})" if self.model_id else label
 
@@ -59,7 +59,7 @@ ResultKey = tuple[str, str, ResultRow]
 
 @dataclass(frozen=True)
 class Results:
-    """Our numbers, one a seed, beside published ones, in percent; and what is not there, and why."""
+    """Our numbers, one per seed, and published ones, in percent; notes say what is missing and why."""
 
     run_id: str | None
     ours: dict[ResultKey, list[float]]
@@ -70,7 +70,7 @@ class Results:
 
     @property
     def rows(self) -> list[ResultRow]:
-        """In the order of the table: baselines, other people's, TAN*, VINA, and what came later."""
+        """Rows in the order of the table: baselines, other published methods, TAN*, VINA, later methods."""
         paper, later = ([row for _, _, row in numbers] for numbers in (self.paper, self.later))
         others = {row for _, _, row in (*self.ours, *self.paper)} - {*MODELS, *BASELINES, ResultRow(TRUTH)}
         others -= {row for row in others if row.method == VINA and row.pathway not in MAIN_PATHWAYS}  # an ablation
@@ -79,7 +79,7 @@ class Results:
 
 
 def read_results(store: Store, run_id: str | None = None) -> Results:
-    """Read the newest run that measured something, or one by its id; all seeds of its settings together."""
+    """Read the results of the newest run with any, or of one by its id; all seeds of its settings together."""
     run = (run_id, settings_of_run(store, run_id)) if run_id else _newest_run(store)
     model_methods = methods_by_model(store, run[1], run[0]) if run else {}
     with Catalogue(store) as catalogue:
@@ -114,7 +114,7 @@ def read_results(store: Store, run_id: str | None = None) -> Results:
 def _beside(
     metrics: Sequence[dict[str, Any]], published: Mapping[str, Sequence[PublishedNumber]]
 ) -> dict[ResultKey, float]:
-    """Those of the splits that ours are of; where we have none, of test videos."""
+    """Return published numbers of the splits that ours are measured on; without ours, those of test videos."""
     splits = {metric["benchmark"]: metric["split"] for metric in metrics}
     return {
         (number.protocol, number.metric, ResultRow(number.method, number.pathway.value)): number.value
@@ -125,7 +125,7 @@ def _beside(
 
 
 def _methods_of_several_models(metrics: Sequence[dict[str, Any]]) -> set[str]:
-    """Baselines that were measured with several models, or with several files of texts."""
+    """Return baselines that were measured with several models, or with several files of texts."""
     models: dict[str, set[str]] = {}
     for metric in metrics:
         if metric["needs_no_training"]:
@@ -134,7 +134,7 @@ def _methods_of_several_models(metrics: Sequence[dict[str, Any]]) -> set[str]:
 
 
 def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
-    """Return the training settings of a run; a ValueError if there is no such run."""
+    """Return the training settings of a run. Raise ValueError if there is no such run."""
     runs = _runs(store, f"(FROM runs WHERE run_id = {quoted(run_id)})")
     if not runs:
         raise ValueError(f"there is no run {run_id!r} that trained or measured a model: `FROM runs` lists all runs")
@@ -142,14 +142,14 @@ def settings_of_run(store: Store, run_id: str) -> TrainingSettings:
 
 
 def student_of(store: Store, run: str) -> str:
-    """Return the student of a run; a model id is returned as it is."""
+    """Return the model id of a run's student; a model id is returned unchanged."""
     if "@" in run:
         return run
     return own_student(store, settings_of_run(store, run), run)
 
 
 def own_student(store: Store, settings: TrainingSettings, run_id: str) -> str:
-    """Return the student of a run with these settings: the one it had, or would have now."""
+    """Return the model id of a run's student: the recorded one, or the one it would have now."""
     if recorded := _recorded(store, run_id):
         return str(recorded["model_id"])
     return model_ids(settings, corpus_of(store, settings.backbone, settings.selection)).student
@@ -162,7 +162,7 @@ def _newest_run(store: Store) -> tuple[str, TrainingSettings] | None:
 
 
 def _runs(store: Store, source: str) -> list[tuple[str, TrainingSettings]]:
-    """Return the runs of the pipeline that a table or view has, newest first, with their settings."""
+    """Return the runs of the pipeline in a table or view, newest first, with their settings."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(f"SELECT run_id, configuration FROM {source} ORDER BY started_at DESC")
     runs = [(row["run_id"], json.loads(row["configuration"]).get("settings")) for row in rows.to_pylist()]
@@ -170,9 +170,9 @@ def _runs(store: Store, source: str) -> list[tuple[str, TrainingSettings]]:
 
 
 def methods_by_model(store: Store, settings: TrainingSettings, run_id: str | None = None) -> dict[str, str]:
-    """The models of these settings, of all seeds that were measured, and the method that each is.
+    """Return the models of these settings, of all measured seeds, and the method of each.
 
-    A model id depends on the data too: a run stands for the model it had, whatever has been imported since.
+    A model id also depends on the data: a run keeps the model it had, even if data were imported since.
     """
     with Catalogue(store) as catalogue:
         seeds = catalogue.query("SELECT DISTINCT seed FROM metrics WHERE seed IS NOT NULL")["seed"].to_pylist()
@@ -194,7 +194,7 @@ def methods_by_model(store: Store, settings: TrainingSettings, run_id: str | Non
 
 
 def _recorded(store: Store, run_id: str) -> dict[str, Any] | None:
-    """The row of `models` that a run stands for, if it has one."""
+    """Return the row of `models` of a run, if there is one."""
     try:
         return find_model(store, run_id)
     except ValueError:
@@ -204,7 +204,7 @@ def _recorded(store: Store, run_id: str) -> dict[str, Any] | None:
 def _missing(
     store: Store, metrics: Sequence[dict[str, Any]], run: tuple[str, TrainingSettings] | None
 ) -> Iterator[str]:
-    """What the table lacks, and what to do about it."""
+    """Yield notes on what the table lacks, and what to do about it."""
     with Catalogue(store) as catalogue:
         annotated = catalogue.query(
             "SELECT benchmark, count(DISTINCT video_id) AS videos FROM annotations GROUP BY ALL"
@@ -216,17 +216,17 @@ def _missing(
             yield f"{name}: no annotations are imported: `vina import {benchmark.source} PATH`"
         elif not any(metric["benchmark"] == name for metric in metrics):
             count = f"{videos[name]:,} annotated videos"
-            yield f"{name}: nothing is measured on its {count}: they need features, and the stage `evaluation`"
+            yield f"{name}: none of its {count} were measured: they need features, then run the stage `evaluation`"
     for model in sorted({metric["model_id"] for metric in metrics if metric["method"] == SENTENCES}):
         if not model.startswith(MPNET.rpartition("/")[2]):
-            yield f"{SENTENCES}: by {model}, which takes MPNet's place: not the paper's number"
+            yield f"{SENTENCES}: by {model} instead of MPNet, so not comparable with the paper"
     if run is None:
         yield "no run has measured a model yet: `vina run`, or `vina ablate main`"
     methods = {metric["method"] for metric in metrics}
     for method in (TAN_LC, TAN_PE_LC, VINA):
         if run and method not in methods:
-            same = f"--seeds {run[1].seed} --set selection={run[1].selection}"
-            yield f"{method}: not trained as in run {run[0]}: `vina ablate main {same}` and its other settings"
+            options = f"--seeds {run[1].seed} --set selection={run[1].selection}"
+            yield f"{method}: not trained as in run {run[0]}: `vina ablate main {options}` with its other settings"
     if MILNCE not in methods:
         yield (
             f"{MILNCE}: there are no features in its joint space, or no texts: "
@@ -240,7 +240,7 @@ def _missing(
 
 
 def _partial(metrics: Sequence[dict[str, Any]]) -> list[str]:
-    """Which numbers are of a part of the videos, and on which splits all were measured."""
+    """Return notes on the split and the number of videos that each benchmark was measured on."""
     lines = []
     for benchmark in dict.fromkeys(metric["benchmark"] for metric in metrics):
         numbers = [metric for metric in metrics if metric["benchmark"] == benchmark]

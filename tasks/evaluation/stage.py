@@ -1,6 +1,6 @@
 """The stage `evaluation`: every method on every benchmark that the store has, in `predictions` and `metrics`.
 
-A method is measured once: again only if what it would answer, or what it is held against, has changed.
+A method is measured once, and again only if its answers or the benchmark may have changed.
 """
 
 import logging
@@ -55,12 +55,12 @@ def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
     run_parts(job, MEASUREMENT, [{}])
     measured = len({shard.path for shard in store.table("metrics").snapshot().shards} - before)
     if not measured:
-        return "nothing has changed since all was measured"
+        return "nothing has changed since the last measurement"
     return f"{measured} measurements on {', '.join(each.name for each in benchmarks)}: `vina results` shows them"
 
 
 def measure(job: Job, part: Part) -> None:
-    """Measure all methods on all benchmarks, except what is measured already."""
+    """Measure all methods on all benchmarks, except those already measured."""
     evaluation = Evaluation(Store(job.store), job.run_id, job.force)
     methods = list(chain(untrained_methods(job), trained_methods(job)))
     for number, method in enumerate(methods):
@@ -98,7 +98,7 @@ EVALUATION = Stage(
 
 
 def untrained_methods(job: Job) -> Iterator[Method]:
-    """Yield baselines that the store has the inputs of, and a published TAN if the settings name one."""
+    """Yield the baselines whose inputs are in the store, and a published TAN if the settings name one."""
     store, settings = Store(job.store), job.settings_of(TrainingSettings)
     corpus = corpus_of(store, settings.backbone, settings.selection)
     if corpus.num_seconds:
@@ -127,7 +127,7 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
 
 
 class Evaluation:
-    """The benchmarks of a store: queries and annotations."""
+    """Measures methods on the benchmarks of a store."""
 
     def __init__(self, store: Store, run_id: str, force: bool = False) -> None:
         self.store, self.run_id, self.force = store, run_id, force
@@ -136,13 +136,13 @@ class Evaluation:
         self._queries: dict[tuple[str, str, str], BenchmarkQueries] = {}
 
     def measure(self, method: Method, only: Collection[Benchmark] | None = None) -> int:
-        """Measure a method on all benchmarks, or on some; return on how many it was newly measured."""
-        able = [
+        """Measure a method on all benchmarks, or on some; return the number of new measurements."""
+        suitable = [
             benchmark
             for benchmark in self.benchmarks
             if (only is None or benchmark in only) and (method.takes_narrations or not benchmark.has_narrations)
         ]
-        return sum(self._measure(method, benchmark) for benchmark in able)
+        return sum(self._measure(method, benchmark) for benchmark in suitable)
 
     def _measure(self, method: Method, benchmark: Benchmark) -> bool:
         table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
@@ -174,7 +174,7 @@ class Evaluation:
         return bool(rows)
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
-        """Calibrate and measure the presence of steps, and write it into the model's file."""
+        """Calibrate and measure the presence of steps, and write the calibration into the model's file."""
         benchmark = presence.BENCHMARK
         table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
         version = self._version(benchmark)
@@ -251,5 +251,5 @@ def _metrics(scored: Scored, num_missing: int, method: Method, pathway: Pathway)
             "seed": method.seed,
         }
         for metric, number in scored.metrics.items()
-        if math.isfinite(number.value)  # there was something to measure
+        if math.isfinite(number.value)  # NaN if there was nothing to measure
     ]

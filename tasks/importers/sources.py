@@ -24,10 +24,10 @@ from tasks.importers.summary import Summary
 
 @dataclass(frozen=True)
 class Options:
-    """What may be asked of an import."""
+    """Options of an import."""
 
     backbone: str | None = None
-    """features, texts: the network's name (default: the folder's, or the file's)."""
+    """features, texts: name of the network (default: name of the folder or file)."""
     upload: bool = False
     """videos: copy the files into the store."""
 
@@ -39,7 +39,7 @@ class Source:
     name: str
     read: Callable[[Files, ImportSession, Store, Options], None]
     expected: str
-    """The files it knows."""
+    """The files it reads, for messages."""
 
 
 def _plain(read: Callable[[Files, ImportSession], None]) -> Callable[[Files, ImportSession, Store, Options], None]:
@@ -53,8 +53,8 @@ def _backbone(files: Files, options: Options) -> str:
 
 def _read_features(files: Files, session: ImportSession, store: Store, options: Options) -> None:
     backbone = _backbone(files, options)
-    known = store.table("features").snapshot().where(backbone=backbone)
-    features.import_features(files, session, backbone, known.vector_width())
+    stored = store.table("features").snapshot().where(backbone=backbone)
+    features.import_features(files, session, backbone, stored.vector_width())
 
 
 def _read_texts(files: Files, session: ImportSession, store: Store, options: Options) -> None:
@@ -89,7 +89,7 @@ def import_source(
     options: Options | None = None,
     on_progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Summary:
-    """Import what there is at a path; what was kept is in the store even where an error follows."""
+    """Import the files at a path. Rows kept before an error stay in the store."""
     if name not in SOURCES:
         raise ValueError(f"there is no source {name!r}; the sources are {', '.join(SOURCES)}")
     options = options or Options()
@@ -113,32 +113,34 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
     if name in ("features", "texts") and not backbone:
         raise ValueError(f"name the {name} to forget with --backbone")
     if name == "features":
-        places = {"features": [{"backbone": str(backbone)}, {"backbone": f"{backbone}-joint"}]}  # made of these
+        partitions = {
+            "features": [{"backbone": str(backbone)}, {"backbone": f"{backbone}-joint"}]
+        }  # projected from these
     elif name == "texts":
         shards = store.table("sentence_embeddings").snapshot().shards
         encoders = {str(shard.constants["encoder"]) for shard in shards}
-        own = [encoder for encoder in sorted(encoders) if encoder.partition("@")[0] == backbone]
-        places = {"sentence_embeddings": [{"encoder": encoder} for encoder in own]}
+        named_encoders = [encoder for encoder in sorted(encoders) if encoder.partition("@")[0] == backbone]
+        partitions = {"sentence_embeddings": [{"encoder": encoder} for encoder in named_encoders]}
     else:
         origins = [name, youwikihow.BENCHMARK] if name == "youwikihow" else [name]
-        places = {
+        partitions = {
             table: [{"source": origin} for origin in origins] for table in ("videos", "narrations", "articles", "steps")
         }
-        places["annotations"] = [{"benchmark": origin} for origin in origins]
-    taken: dict[str, int] = {}
-    for table, partitions in places.items():
-        for partition in partitions:
-            known = store.table(table).snapshot().where(**partition)
-            if known.shards:
+        partitions["annotations"] = [{"benchmark": origin} for origin in origins]
+    retired_rows: dict[str, int] = {}
+    for table, table_partitions in partitions.items():
+        for partition in table_partitions:
+            stored = store.table(table).snapshot().where(**partition)
+            if stored.shards:
                 store.table(table).retire(partition)
-                taken[table] = taken.get(table, 0) + known.num_rows
-    if name in ("features", "videos"):  # what could not be decoded may be another file next time
+                retired_rows[table] = retired_rows.get(table, 0) + stored.num_rows
+    if name in ("features", "videos"):  # a file that could not be decoded may be replaced
         store.table("rejects").retire({"stage": "features"}, prefix=f"{backbone}/" if backbone else "")
-    return taken
+    return retired_rows
 
 
 def missing_lines(store: Store) -> list[str]:
-    """What the store's corpus as a whole lacks, for people."""
+    """Return lines that list what the corpus of the store lacks."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(
             "SELECT what, count(*) AS n, min(item) AS example FROM missing GROUP BY what ORDER BY what"

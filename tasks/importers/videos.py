@@ -1,7 +1,7 @@
 """A folder of video files with captions beside them: `NAME.mp4` with `NAME.srt`, `NAME.vtt` or `NAME.en.vtt`.
 
-The video's id is NAME. Captions without a file, and files without captions, are welcome. With `upload` the files are
-copied into the store, where workers on other machines find them; otherwise `videos.uri` is the path of the file.
+The video's id is NAME. Captions without a file, and files without captions, are accepted. With `upload` the files are
+copied into the store, where workers on other machines can read them; otherwise `videos.uri` is the path of the file.
 """
 
 import re
@@ -61,7 +61,7 @@ def _address(path: Path) -> str:
 
 
 def probe_duration_s(path: Path) -> float | None:
-    """Return the length that the video stream or its container states; a BadFile if the file has no video."""
+    """Return the length that the video stream or its container states. Raise BadFile if the file has no video."""
     try:
         with open_video(str(path)) as video:
             return video.claimed_s or video.container_s

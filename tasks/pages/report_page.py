@@ -1,4 +1,4 @@
-"""The report of a run: what ran, on what, how well, with example videos. One page, one file."""
+"""The report of a run: stages, corpus, results and example videos, in one HTML file."""
 
 import platform
 import shlex
@@ -30,7 +30,7 @@ from tasks.training.settings import TrainingSettings
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
-"""Videos up to this size are part of the report, which shows three."""
+"""Largest video, in MB, that is embedded in the report, which shows three."""
 PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
@@ -43,11 +43,11 @@ ShowVideo = Callable[[VideoView, str | None], VideoView]
 
 
 def newest_run(store: Store) -> str:
-    """Return the newest complete run of the pipeline; a ValueError if there is none."""
+    """Return the newest complete run of the pipeline. Raise ValueError if there is none."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("SELECT run_id FROM measured_runs LIMIT 1").to_pylist()
     if not rows:
-        raise ValueError(f"the store at {store.uri} has no complete run to report on: `vina run` makes one")
+        raise ValueError(f"the store at {store.uri} has no complete run to report on: start one with `vina run`")
     return str(rows[0]["run_id"])
 
 
@@ -167,7 +167,7 @@ class _Answers:
             GROUP BY ALL""")
         for row in rows:
             is_peak = presence.PROTOCOLS[row.pop("protocol")] == "peak"
-            row["method"] = label_of(row["method"], row.pop("pathway")) + (", plain peak" if is_peak else "")
+            row["method"] = label_of(row["method"], row.pop("pathway")) + (", peak score" if is_peak else "")
         return sorted(rows, key=lambda row: (row["split"], row["method"]))
 
     def ablations(self) -> dict[str, Rows]:
@@ -205,7 +205,7 @@ def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
 
 
 def _results(results: Results) -> dict[str, Any]:
-    """The main table: ours, and published numbers below."""
+    """Return the main table: our numbers, and published ones below."""
     titles = {column: title for group in result_columns().values() for column, title in group.items()}
     rows = []
     for row in results.rows:

@@ -1,4 +1,4 @@
-"""Write the pairs of every selection, and the videos that no article fits."""
+"""Write the pairs of every selection, and reject videos without an article."""
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ TOP = 5
 def write_pairs(
     store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: CandidateArticles
 ) -> dict[str, int]:
-    """Write every selection as one shard, after all that it depends on; returns their sizes.
+    """Write every selection as one shard, after everything that it depends on; return their sizes.
 
     Without an encoder there are no votes.
     """
@@ -34,14 +34,14 @@ def write_pairs(
 
 
 def clear_votes(store: Store) -> None:
-    """Take out all votes: there are no narrations any more."""
+    """Retire all votes, because there are no narrations."""
     votes = store.table("votes")
     for encoder in {str(shard.constants["encoder"]) for shard in votes.snapshot().shards}:
         votes.retire({"encoder": encoder})
 
 
 def clear_pairs(store: Store, run_id: str) -> None:
-    """Take out all votes and pairs: there are no articles to pair with."""
+    """Retire all votes and pairs, because there are no articles."""
     clear_votes(store)
     for selection in {str(shard.constants["selection"]) for shard in store.table("pairs").snapshot().shards}:
         store.table("pairs").retire({"selection": selection})
@@ -64,9 +64,9 @@ def _voted(encoder: str) -> str:
 
 
 def _named(source: str) -> str:
-    """Every video whose metadata names a task, and the article of that id, or of the same title; null if there is none.
+    """Return a query for videos whose metadata names a task, and its article, by id or title; null if there is none.
 
-    Of several tasks one that has an article goes first, then HowTo100M's; of equal titles the smallest id.
+    Of several tasks, one with an article is preferred, then HowTo100M's; of equal titles, the smallest id.
     """
     return f"""
         WITH offered AS (SELECT article_id, {TITLE_KEY} AS key FROM ({OFFERED}) WHERE source = {quoted(source)}),

@@ -24,4 +24,4 @@ SELECTIONS: dict[str, Callable[[pa.Table, pa.Table], pa.Table]] = {
     "top1": _top1,
     "random_top5": _random_top5,
 }
-"""By name: (pairs by metadata, each video's TOP articles by votes) -> the pairs to train with."""
+"""Selections by name: (pairs by metadata, each video's TOP articles by votes) -> the pairs to train with."""

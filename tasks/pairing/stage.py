@@ -1,4 +1,4 @@
-"""The stage `pairing`: embed the titles and narrations, let them vote, rank the articles, choose the pairs."""
+"""The stage `pairing`: embed titles and narrations, count votes, rank articles, write the pairs."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from tasks.pipeline.text_embedding import Embed, embed_texts, plan_ranges
 CODE_VERSION = "2"
 INPUTS = ("narrations", "videos", "articles", "steps")
 MOST_PARTS = 64
-"""Each part of the embedding scans all narrations."""
+"""Limit, because each part of the embedding scans all narrations."""
 
 
 def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
@@ -90,8 +90,8 @@ def _num_embedded(store: Store, encoder: str) -> int:
 def dependencies(job: Job) -> Dependencies:
     """Return what the pairs depend on."""
     store, settings = job.open_store(), job.settings_of(PairingSettings)
-    is_told = store.table("narrations").snapshot().num_rows
-    encoder = foresee_encoder(settings.encoder) if is_told else None
+    has_narrations = store.table("narrations").snapshot().num_rows
+    encoder = foresee_encoder(settings.encoder) if has_narrations else None
     rules = {"encoder": encoder, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
     return Dependencies(rules, versions(store, *INPUTS), versions(store, "pairs", "votes"))
 

@@ -1,4 +1,4 @@
-"""Settings of the stages: frozen models with limits and meaning on each field.
+"""Settings of the stages: frozen models with limits and a description on each field.
 
 A stage declares its group as a subclass. The flow's form, `--set` and the run record are derived from it. The defaults
 are those of the preset `paper`; `presets` holds what another preset changes.
@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PRESETS = ("paper", "demo")
-"""`paper` is the paper's configuration, `demo` is a small model for minutes on two cores."""
+"""`paper` is the paper's configuration, `demo` is a small model that trains in minutes on two cores."""
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -87,7 +87,7 @@ def _group_of(name: str, groups: Mapping[str, type[Settings]]) -> type[Settings]
 
 
 def _explain(problem: Any) -> str:
-    """One sentence about a validation error."""
+    """Return one sentence about a validation error."""
     name = ".".join(map(str, problem["loc"]))
     if not name:
         return str(problem["msg"]).removeprefix("Value error, ")

@@ -29,7 +29,7 @@ def address_of_report(store: Store) -> str:
 
 
 def dependencies(job: Job) -> Dependencies:
-    """Return what the page shows."""
+    """Return what the page depends on."""
     shown = [name for name in TABLES if name not in ("runs", "completions")]
     return Dependencies(job.settings_of(TrainingSettings).model_dump(), versions(job.open_store(), *shown))
 

@@ -1,7 +1,7 @@
 """The batches of an epoch: in an order that is a pure function of seed and epoch, videos of similar length, read ahead.
 
 Chosen: the epoch is shuffled, cut into pools of 32 batches, and sorted by length within each; then the batches are
-shuffled. Little is padding, and epochs have different batches.
+shuffled. So there is little padding, and epochs have different batches.
 """
 
 import math
@@ -41,7 +41,7 @@ def plan_batches(lengths: Sequence[int], batch_size: int, seed: int, epoch: int)
 
 
 def count_batches(num_videos: int, batch_size: int) -> int:
-    """Return how many batches an epoch has."""
+    """Return the number of batches of an epoch."""
     return math.ceil(num_videos / batch_size)
 
 
@@ -50,7 +50,7 @@ class BatchShare(NamedTuple):
 
     parts: list[list[str]]
     weight: int
-    """0 for a process that has no video of a small batch, and computes a gradient only to keep step with the others."""
+    """0 for a process without a video of a small batch, which computes a gradient only because all processes must."""
     num_videos: int
     """Videos of the whole batch, of all processes."""
 
@@ -123,7 +123,7 @@ class ExampleReader:
         )
 
     def _excerpt(self, video_id: str, epoch: int) -> "_Excerpt":
-        """Read one video; of a long one an excerpt that is drawn again in each epoch, with its narrations."""
+        """Read one video with its narrations; of a long one, an excerpt that is drawn again in each epoch."""
         vectors = self.corpus.features(video_id)
         rng = np.random.default_rng([self.seed, epoch, *video_id.encode()])
         begin = int(rng.integers(max(len(vectors) - self.max_seconds, 0) + 1))
@@ -159,7 +159,7 @@ class _Excerpt:
 
 
 def _within(span: Span | None, begin: int, length: int) -> Span | None:
-    """Return a span on the clock of an excerpt; None if it does not touch it."""
+    """Return a span relative to the start of an excerpt; None if it is outside."""
     if span is None or span[0] >= begin + length or span[1] <= begin:
         return None
     return max(span[0] - begin, 0.0), min(span[1] - begin, float(length))

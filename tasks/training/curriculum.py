@@ -36,7 +36,7 @@ from vina_model.vina import Vina, steps_as_narrations
 
 
 class NothingToTrain(ValueError):
-    """The store has no video to learn from."""
+    """The store has no video to train on."""
 
 
 class Phase(NamedTuple):
@@ -44,11 +44,11 @@ class Phase(NamedTuple):
 
     label_round: int
     last_epoch: int
-    """Epochs that are done when it ends, counted from the beginning of the training."""
+    """Epochs completed at its end, counted from the start of the training."""
 
 
 class TrainedModel(NamedTuple):
-    """A model that is trained to its end."""
+    """A fully trained model."""
 
     model_id: str
     method: str
@@ -90,7 +90,7 @@ class Curriculum:
         return [Phase(0, end) for end in sorted({settings.burn_in_epochs, settings.epochs})]
 
     def train_tan(self) -> TanAligner:
-        """Train TAN* to its end, on narrations alone."""
+        """Train TAN* fully, on narrations alone."""
         settings = self.settings
         if not self.corpus.narrated:
             raise ValueError("no video to train on has narrations: TAN* needs some, or name a published one (tan=FILE)")
@@ -103,7 +103,7 @@ class Curriculum:
         return model.eval()
 
     def train_student(self, phase_number: int) -> Vina:
-        """Train the student to the end of a phase, whose labels must be there; save it as the next round's teacher."""
+        """Train the student to the end of a phase, whose labels must exist; save it as the next round's teacher."""
         settings, phase = self.settings, self.phases()[phase_number]
         state = self._checkpoint(self.student_id)
         model = self._student(state)
@@ -120,7 +120,7 @@ class Curriculum:
         return model.eval()
 
     def trained(self) -> Iterator[TrainedModel]:
-        """Return the models that are trained to their end: TAN*, then the student."""
+        """Yield the fully trained models: TAN*, then the student."""
         state = self._checkpoint(self.tan_id)
         if state is not None and state["position"]["epoch"] == self.settings.tan_epochs:
             method = "tan-pe-lc" if self.settings.tan_text_positions else "tan-lc"
@@ -130,13 +130,13 @@ class Curriculum:
             yield TrainedModel(self.student_id, "vina", self.teacher_of(self.student_id, self._student(state)))
 
     def labels_of(self, label_round: int) -> LabelRound:
-        """Return the labels of a round, made or not."""
+        """Return the labels of a round, written or not."""
         return LabelRound(
             self.store, self.student_id, label_round, self._teacher_name(label_round), self.corpus, self.settings
         )
 
     def teacher(self, label_round: int) -> Teacher:
-        """Return the teacher of a round: first TAN*, or a published TAN; then the student as it was at its start."""
+        """Return the teacher of a round: TAN* or a published TAN first, then the student at the start of the round."""
         if not label_round and self.settings.tan != "train":
             return published_teacher(Path(self.settings.tan), self.processes.device)
         name = self._teacher_name(label_round)
@@ -145,7 +145,7 @@ class Curriculum:
         state = self._checkpoint(self.student_id, _teacher_checkpoint(label_round))
         if state is None:
             raise ValueError(f"the teacher of round {label_round} of {self.student_id} is gone: train it again")
-        with torch.random.fork_rng(devices=[]):  # a student that goes on must draw the same numbers
+        with torch.random.fork_rng(devices=[]):  # the student that continues must draw the same numbers
             return self.teacher_of(name, self._student(state))
 
     def _teacher_name(self, label_round: int) -> str:
@@ -154,7 +154,7 @@ class Curriculum:
         return self.tan_id if self.settings.tan == "train" else published_name(Path(self.settings.tan))
 
     def teacher_of(self, name: str, model: nn.Module) -> Teacher:
-        """Return a model of this curriculum as a teacher of that name."""
+        """Return a model of this curriculum as a teacher with this name."""
         version = version_of(model)
         model.to(self.processes.device).eval()
         if not isinstance(model, Vina):
@@ -164,7 +164,7 @@ class Curriculum:
         return Teacher(name, align, _tokenizer(model), self.settings.max_seconds, unimodal, version)
 
     def retire(self, phase: int) -> None:
-        """Put aside what was trained from a phase on, to train it again; the first phase begins with TAN*."""
+        """Retire everything that was trained from a phase on; the first phase begins with TAN*."""
         phases = self.phases()
         if phase >= len(phases):
             return
@@ -198,7 +198,7 @@ class Curriculum:
 
     def _tan(self, state: dict[str, Any] | None) -> TanAligner:
         """Make a new TAN*, or that of a checkpoint."""
-        text = self._text(state)  # which seeds torch, so it comes first
+        text = self._text(state)  # it seeds torch, so it comes first
         model = make_tan(self.settings, self.corpus.video_width, text)
         if state is not None:
             model.load_state_dict(state["state"])
@@ -206,7 +206,7 @@ class Curriculum:
 
     def _student(self, state: dict[str, Any] | None) -> Vina:
         """Make a new student, or that of a checkpoint."""
-        text = self._text(state)  # which seeds torch, so it comes first
+        text = self._text(state)  # it seeds torch, so it comes first
         model = make_vina(self.settings, self.corpus.video_width, text)
         if state is not None:
             model.load_state_dict(state["state"])

@@ -46,7 +46,7 @@ class Meter:
         self._videos, self._waited_s = 0, 0.0
 
     def add(self, num_videos: int, losses: LossSums, waited_s: float) -> dict[str, Any] | None:
-        """Count a batch with its losses and the time it was waited for; return a row if one is due."""
+        """Count a batch with its losses and the time spent waiting; return a row if one is due."""
         self._losses.append(losses)
         self._videos, self._waited_s = self._videos + num_videos, self._waited_s + waited_s
         self._all_videos += num_videos
@@ -76,7 +76,7 @@ class Meter:
         rate = (self._position.step - self._first_step) / seconds
         left = int((self._total_steps - self._position.step) / rate)
         position, speed = self._position, self._all_videos / seconds
-        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos a second"
+        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos per second"
         say(LOG, position.step / self._total_steps, f"{line}, {left // 60} min {left % 60} s left")
 
 

@@ -38,7 +38,7 @@ def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def rounds(job: Job, run_parts: RunParts = run_here) -> str:
-    """Train the student to its end. Every few epochs it becomes the teacher and labels the corpus again."""
+    """Train the remaining epochs of the student. Every few epochs it becomes the teacher and labels again."""
     try:
         curriculum = _plan(job)
     except NothingToTrain as nothing:
@@ -52,7 +52,7 @@ def rounds(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def _plan(job: Job) -> Curriculum:
-    """Return the curriculum for planning: it computes nothing, so it needs no GPU."""
+    """Return the curriculum for planning, on the CPU: it computes nothing."""
     return Curriculum(job, alone("cpu"))
 
 
@@ -86,7 +86,7 @@ def label_shards(job: Job, part: Part) -> None:
 
 
 def merge_shards(parts: Sequence[Part], least: int | None) -> list[Part]:
-    """Merge parts of one round: at least so many shards in a part, or all shards in one."""
+    """Merge parts of one round: at least `least` shards in each part, or all in one if it is None."""
     if not parts:
         return []
     shards = [shard for part in parts for shard in part["shards"]]

@@ -1,4 +1,4 @@
-"""One training loop for TAN* and VINA: from any epoch and position, in one process or many.
+"""One training loop for TAN* and VINA: it can start at any position, in one process or many.
 
 The order of an epoch is a pure function of seed and epoch; random draws of a step are one of seed, process and step.
 So a training that was killed ends with the same weights as one that was not.
@@ -35,7 +35,7 @@ LOG = logging.getLogger("vina.training")
 
 @dataclass(frozen=True)
 class Learner:
-    """What is trained: a model and its objective."""
+    """A model to train, and its objective."""
 
     model_id: str
     stage: str
@@ -50,7 +50,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class TrainingVideos:
-    """What it is trained on: the videos of every epoch."""
+    """The videos of every epoch."""
 
     video_ids: Sequence[str]
     num_seconds: Sequence[int]
@@ -85,7 +85,7 @@ class Trainer:
         processes: Processes,
         state: Mapping[str, Any] | None,
     ) -> None:
-        """`state` is the checkpoint to go on from."""
+        """Start a training, or continue it from the checkpoint `state`."""
         self.learner, self.videos, self.output = learner, videos, output
         self.settings, self.processes = settings, processes
         model = learner.model.to(processes.device)
@@ -103,7 +103,7 @@ class Trainer:
             self._restore(state)
 
     def run(self, until_epoch: int, read: ReadExample, label_round: int) -> None:
-        """Train until so many epochs are done, on examples with the labels of a round."""
+        """Train until this number of epochs is done, on examples with the labels of a round."""
         position = self.position
         if position.step and position.epoch < until_epoch:
             LOG.info("%s goes on in epoch %d, step %d", self.learner.model_id, position.epoch, position.step)
@@ -165,7 +165,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(self.position.step)
         self.optimizer.zero_grad(set_to_none=True)
-        # Random draws are a function of the step: a checkpoint needs no generator state, and any process can go on.
+        # Random draws are a function of the step: a checkpoint needs no generator state, and any process can continue.
         torch.manual_seed(_seed_of(self.settings.seed, self.processes.rank, self.position.step))
         losses = [self._gradient(example, weight, example is examples[-1]) for example in examples]
         self._scaler.unscale_(self.optimizer)
@@ -235,7 +235,7 @@ class Trainer:
         checkpoints.save(self.output.store, self.learner.model_id, name, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the weights, the optimiser and the position of a checkpoint."""
+        """Restore the weights, the optimiser and the position from a checkpoint."""
         self.learner.model.load_state_dict(state["state"])
         self.optimizer.load_state_dict(state["optimizer"])
         if state["scaler"] and self._scaler.is_enabled():

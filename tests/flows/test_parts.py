@@ -73,7 +73,7 @@ def test_task_runners_make_what_one_process_makes(
 ) -> None:
     execution = Execution.model_validate({"runner": runner, "workers": 2})
     report = run_in_flow(lambda: make_features(job, parts_runner(execution)))
-    assert report == "3 of 3 videos have features now (0 rejected)"
+    assert report == "3 of 3 videos got features (0 rejected)"
     shutil.copytree(imported, tmp_path / "other")
     alone = job.changed(store=str(tmp_path / "other"))
     make_features(alone, run_here)

@@ -190,7 +190,7 @@ def test_whatever_is_not_a_question_is_refused(store: Store, statement: str) -> 
 def test_functions_and_files_that_are_not_listed_are_refused(store: Store, statement: str) -> None:
     commit_votes(store, "0", "v1")
     shard = store.table("votes").snapshot().shards[0].path
-    with pytest.raises(QueryError, match=r"is refused|is no table of the store"):
+    with pytest.raises(QueryError, match=r"is refused|is not a table of the store"):
         ask(store, statement.format(folder=store.uri, shard=shard))
 
 

@@ -12,7 +12,7 @@ from tasks.pipeline.settings import PRESETS
 
 
 def add_settings_options(parser: argparse.ArgumentParser, preset: str) -> None:
-    """Declare them, with a default preset."""
+    """Declare the options for settings, with a default preset."""
     parser.add_argument("--preset", choices=PRESETS, default=preset, help=f"configuration (default: {preset})")
     parser.add_argument(
         "--set",
@@ -25,7 +25,7 @@ def add_settings_options(parser: argparse.ArgumentParser, preset: str) -> None:
 
 
 def add_execution_options(parser: argparse.ArgumentParser) -> None:
-    """Declare where parts run, and how many at once."""
+    """Declare the options for where parts run, and how many at once."""
     runner = Execution.model_fields["runner"]
     parser.add_argument(
         "--dispatch", choices=get_args(Dispatch), default="here", help="where parts run (default: here)"
@@ -34,9 +34,9 @@ def add_execution_options(parser: argparse.ArgumentParser) -> None:
         "--runner",
         choices=get_args(runner.annotation),
         default=runner.default,
-        help=f"task runner of --workers (default: {runner.default})",
+        help=f"task runner for several --workers (default: {runner.default})",
     )
-    add_execution_number(parser, "workers", "parts at once")
+    add_execution_number(parser, "workers", "number of parts at once")
 
 
 def add_execution_number(parser: argparse.ArgumentParser, name: str, text: str) -> None:

@@ -1,6 +1,6 @@
 """CrossTask's article grounding: segments of the headlines of a wikiHow article, annotated through CrossTask's steps.
 
-The paper does not say whether narrations were given; its numbers stand beside VINA without.
+The paper does not say whether narrations were given; its numbers are shown beside VINA without narrations.
 """
 
 from tasks.evaluation.benchmarks.benchmark import (

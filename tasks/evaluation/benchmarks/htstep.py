@@ -1,8 +1,9 @@
 """HT-Step: which step of a wikiHow article is shown when, in videos of HowTo100M.
 
-The paper's 1,204 and 1,242 steps are no count of the published files: the articles that the validation videos were
-annotated with have 1,395 steps, 983 of which are annotated; one article for each activity would have 1,183 to 1,243,
-by the choice of it. The taxonomy has lost steps since: Make Pap's 2.0 steps were 0.12 of an article, now 0.22.
+The paper's counts of 1,204 and 1,242 steps cannot be reproduced from the published files: the articles of the
+validation videos have 1,395 steps, of which 983 are annotated; with one article per activity it would be 1,183 to
+1,243, depending on the choice. The taxonomy has fewer steps now: Make Pap's 2.0 steps were 0.12 of an article, now
+0.22.
 """
 
 import numpy as np
@@ -35,18 +36,18 @@ def _recall(comparison: Comparison) -> Metric:
 
 
 def _mean_precision(comparison: Comparison) -> Metric:
-    """Predictions count only if their label occurs in the split's annotations."""
+    """Return the metric of the predictions whose label occurs in the split's annotations."""
     truth = comparison.truth
     occurring = np.unique(truth.segments.take(without_repetitions(truth.segments)).labels)
     is_counted = comparison.proper & np.isin(comparison.predictions.labels, occurring)
     if num_rare := int((comparison.proper & ~is_counted).sum()):
         comparison.notes.append(
-            f"{num_rare:,} predictions have a label that is nowhere annotated in this split: not counted"
+            f"{num_rare:,} predictions have a label that is not annotated in this split: not counted"
         )
     return ArticleMap(truth.segments, comparison.predictions.segments(is_counted), truth.activities_V)
 
 
-# Videos without annotations here, which its server has: all variations of the activity that the metadata name.
+# Videos whose annotations only the server has are paired with all variations of the activity in the metadata.
 _PAIRS = f"""{ANNOTATED}
     UNION
     SELECT v.video_id, a.article_id FROM videos v
@@ -101,7 +102,7 @@ HTSTEP = Benchmark(
         "val_seen": {"videos": "600", "activities": "120", "steps": "1,204", "segments": "3,441"},
         "test_seen": {"videos": "600", "activities": "120", "steps": "1,242", "segments": "3,631"},
     },
-    # of validation and test videos together, 177 activities
+    # over validation and test videos together, 177 activities
     paper_averages={"steps": "4.0", "step_coverage": "0.42", "video_coverage": "0.24"},
     server=EvaluationServer(protocol=MAP, split="test_seen"),
 )

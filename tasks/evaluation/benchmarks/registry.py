@@ -21,7 +21,7 @@ BENCHMARKS: list[Benchmark] = [
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """Return the benchmark of a name; a ValueError lists the names there are."""
+    """Return a benchmark by name. Raise ValueError, with all names, if there is none."""
     benchmarks = {benchmark.name: benchmark for benchmark in BENCHMARKS}
     if name not in benchmarks:
         raise ValueError(f"there is no benchmark {name!r}: choose one of {', '.join(benchmarks)}")
@@ -29,7 +29,7 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def find_protocol(name: str) -> tuple[Benchmark, Protocol]:
-    """Return the protocol of a name, and its benchmark; a ValueError lists the names there are."""
+    """Return a protocol by name, and its benchmark. Raise ValueError, with all names, if there is none."""
     protocols = {protocol.name: (benchmark, protocol) for benchmark in BENCHMARKS for protocol in benchmark.protocols}
     if name not in protocols:
         raise ValueError(f"there is no protocol {name!r}: choose one of {', '.join(protocols)}")
@@ -37,12 +37,12 @@ def find_protocol(name: str) -> tuple[Benchmark, Protocol]:
 
 
 def protocols_with_files() -> list[Protocol]:
-    """Return the protocols that `vina score` has."""
+    """Return the protocols that `vina score` offers."""
     return [protocol for benchmark in BENCHMARKS for protocol in benchmark.protocols if protocol.takes_files]
 
 
 def result_columns(summary_only: bool = False) -> dict[str, dict[tuple[str, str], str]]:
-    """Return the columns of `vina results`: by group, then by protocol and metric, with their heads."""
+    """Return the columns of `vina results`: by group, then by protocol and metric, with their titles."""
     columns: dict[str, dict[tuple[str, str], str]] = {}
     for part in (part for benchmark in BENCHMARKS for part in benchmark.results):
         if part.in_summary or not summary_only:

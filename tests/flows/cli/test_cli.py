@@ -68,15 +68,15 @@ def test_a_demo_world_is_written_and_imported(tmp_path: Path) -> None:
     written = vina("demo", corpus, "--seed", "3", "--set", "num_videos=10", "--set", "num_rendered=0")
     assert written.returncode == 0 and "40 articles, 10 videos" in written.stdout
     again = vina("demo", corpus)
-    assert again.returncode == 1 and "is there already" in again.stderr
+    assert again.returncode == 1 and "exists already" in again.stderr
     answer = vina("import", "htstep", f"{corpus}/htstep", "--store", store)
     assert answer.returncode == 0 and "videos: 10 rows read, 10 kept" in answer.stdout
     assert "missing: htstep annotations without features: 10" in answer.stdout
     summary = json.loads(vina("import", "htstep", f"{corpus}/htstep", "--store", store, "--json").stdout)
     assert summary["kept"] == {} and summary["present"]["videos"] == 10 and summary["run_id"]
     forgotten = vina("forget", "htstep", "--store", store)
-    assert forgotten.returncode == 0 and "videos: 10 rows of htstep are forgotten" in forgotten.stdout
-    assert "nothing of htstep" in vina("forget", "htstep", "--store", store).stdout
+    assert forgotten.returncode == 0 and "videos: 10 rows of htstep removed" in forgotten.stdout
+    assert "no rows of htstep" in vina("forget", "htstep", "--store", store).stdout
     runs = vina("sql", "SELECT stages, state FROM runs", "--store", store, "--format", "json")
     assert json.loads(runs.stdout) == 2 * [{"stages": ["import"], "state": "completed"}]
 
@@ -87,7 +87,7 @@ def test_an_import_that_meets_a_damaged_file_says_so_and_fails(tmp_path: Path) -
     answer = vina("import", "howto100m", str(path), "--store", store)
     assert answer.returncode == 1 and "narrations: 2 rows read, 1 kept" in answer.stdout
     assert "NOT READ TO ITS END" in answer.stdout and "line 1" in answer.stdout
-    why = re.search(r'why: vina sql "(.*)" --store', answer.stdout)
+    why = re.search(r'reasons: vina sql "(.*)" --store', answer.stdout)
     assert why
     found = vina("sql", why[1], "--store", store, "--format", "json")
     assert [row["reason"] for row in json.loads(found.stdout)] == ["empty text", "malformed JSON"]
@@ -100,7 +100,7 @@ def test_an_import_that_meets_a_damaged_file_says_so_and_fails(tmp_path: Path) -
         (("import", "crosstask", "nowhere"), 1, "there is nothing at nowhere: name a file or a folder"),
         (("forget", "features"), 1, "there is no store at"),
         (("demo", "x", "--set", "noise=1"), 1, "there is no knob 'noise'"),
-        (("demo", "x", "--set", "noise"), 1, "KNOB=VALUE is expected"),
+        (("demo", "x", "--set", "noise"), 1, "expected KNOB=VALUE"),
         (("demo", "x", "--seed", "-1"), 2, "'-1' is not a whole number"),
     ],
 )
@@ -217,7 +217,7 @@ def test_a_reader_that_stops_reading_is_no_error(filled: str, command: str) -> N
         (("sql", "DROP TABLE votes"), 2, "read-only"),
         (("sql", "SELECT 1", "--format", "xml"), 2, "invalid choice"),
         (("sql", "SELECT 1", "--format", "csv", "--output", "/no/such/folder/x"), 1, "/no/such/folder/x"),
-        (("sql", "--output", "x.csv"), 2, "--output goes with a query"),
+        (("sql", "--output", "x.csv"), 2, "--output needs a query"),
         (("gc", "--older-than", "-1"), 2, "not a whole number"),
         (("run", "--stages", "fly"), 2, "no stage 'fly'; the stages are"),
         (("run", "--run-id", "a b"), 2, "use up to 64 letters"),

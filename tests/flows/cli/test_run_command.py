@@ -21,9 +21,9 @@ from tests.flows.test_full_pipeline import stage_of
     [
         (
             "pairing,burn-in",
-            "pairing is for one process: under torchrun name stages that are shared (--stages burn-in)",
+            "pairing runs in one process only: under torchrun choose stages that can be shared (--stages burn-in)",
         ),
-        ("burn-in", "under torchrun all processes must know the run's name: give it one (--run-id ID)"),
+        ("burn-in", "under torchrun all processes need the same run id: give one with --run-id ID"),
     ],
 )
 def test_torchrun_is_for_stages_that_are_shared(

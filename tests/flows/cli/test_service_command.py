@@ -46,7 +46,7 @@ def test_up_serves_and_deploys_and_ends_with_all_its_processes(tmp_path: Path) -
         stages = ("import", "features", "pairing", "burn-in", "rounds", "evaluation", "report")
         assert all(f"vina/{name}" in listed for name in ("full-pipeline", *stages)) and "part/gpu" in listed
         again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert again.returncode == 1 and "something answers at" in again.stderr
+        assert again.returncode == 1 and "another server answers at" in again.stderr
     finally:
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=90)[0]

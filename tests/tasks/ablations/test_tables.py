@@ -155,7 +155,7 @@ def test_the_command_prints_ours_beside_the_papers(
     side_by_side = ["--runner", "processes", "--workers", "2"]
     assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", *side_by_side, *changes]) == 0
     said = capsys.readouterr().out
-    assert "mean and standard deviation of the seeds 0, 1; HT-Step: val_seen" in said
+    assert "mean and standard deviation over the seeds 0, 1; HT-Step: val_seen" in said
     (line,) = [line for line in said.splitlines() if "S -> N learned, N -> V by ASR times" in line]
     assert line.count("±") == 1 and " 27.9 " in line
     (run,) = Store(asked.store).table("runs").snapshot().read().to_pylist()
@@ -209,7 +209,7 @@ def test_a_part_that_is_asked_to_end_saves_its_model(
 def test_what_cannot_be_ablated_is_refused(
     prefect_server: None, job: MakeJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match="no round comes after the burn-in: set refresh_epochs"):
+    with pytest.raises(ValueError, match="the settings have no round after the burn-in"):
         Ablation(job(refresh_epochs=0)).make("components", [0])
     with pytest.raises(SystemExit):
         main(["ablate", "components", "--seeds", "1,x"])

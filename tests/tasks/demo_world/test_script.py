@@ -191,10 +191,10 @@ def test_knobs_are_chosen_by_name() -> None:
         ("middling", {}, "there is no preset 'middling'; the presets are easy"),
         ("easy", {"noise": "1"}, "there is no knob 'noise'; the knobs are feature_noise"),
         ("easy", {"num_videos": "1.5"}, "knob num_videos: '1.5' is not a whole number"),
-        ("easy", {"num_videos": "0"}, "knob num_videos is 0; it goes from 1 to 1,000,000"),
-        ("easy", {"feature_noise": "nan"}, "knob feature_noise is nan; it goes from 0 to 100"),
+        ("easy", {"num_videos": "0"}, "knob num_videos is 0; its limits are 1 to 1,000,000"),
+        ("easy", {"feature_noise": "nan"}, "knob feature_noise is nan; its limits are 0 to 100"),
         ("easy", {"swap_rate": "many"}, "knob swap_rate: 'many' is not a number"),
-        ("easy", {"missing_share": "1"}, "knob missing_share is 1.0; it goes from 0 to 0.95"),
+        ("easy", {"missing_share": "1"}, "knob missing_share is 1.0; its limits are 0 to 0.95"),
     ],
 )
 def test_wrong_knobs_are_refused(preset: str, changes: dict[str, str], message: str) -> None:

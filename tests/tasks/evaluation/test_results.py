@@ -180,7 +180,7 @@ def test_the_servers_file(
     ("arguments", "message"),
     [
         (["nobody"], "there is no run 'nobody' that trained or measured a model"),
-        (["vina@00000000"], "vina@00000000 has no predictions for HT-Step; those that have: all-MiniLM"),
+        (["vina@00000000"], "vina@00000000 has no predictions for HT-Step; models that have some: all-MiniLM"),
         (["run-1", "--split", "x"], "HT-Step has no split 'x' in the store; there are test_seen, train, val_seen"),
         (
             ["run-1", "--method", "y"],

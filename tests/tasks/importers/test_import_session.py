@@ -237,7 +237,11 @@ def test_a_corpus_folder_may_have_empty_parts(tmp_path: Path, world_files: Path)
     (tmp_path / "c/features").mkdir()
     (tmp_path / "c/features/v.npy").write_bytes(b"")
     report = import_corpus(Job.of(str(tmp_path / "store"), "run-1", ImportSettings(corpus=str(tmp_path / "c"))))
-    assert "htstep is empty" in report and "has files of its own" in report and "annotations: " in report
+    assert (
+        "htstep is empty" in report
+        and "has files that are not in a backbone's folder" in report
+        and "annotations: " in report
+    )
 
 
 def test_a_corpus_folder_without_sources(tmp_path: Path) -> None:
