@@ -19,7 +19,7 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
-from flows.cli.terminal import Terminal
+from flows.terminal import Terminal
 from storage import Store
 from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.pipeline import progress
@@ -73,15 +73,15 @@ class _Progress:
 
 
 def publish(stage: Stage, job: Job) -> None:
-    """Publish the stage's tables as artifacts; for the stage `report`, also a link to the report."""
+    """Publish the stage's tables and links as artifacts."""
     with _errors_logged():
         store = Store(job.store)
         with open_catalogue(store) as catalogue:
             tables = {key: catalogue.query(sql).to_pylist() for key, sql in stage.artifacts.items()}
         for key, rows in tables.items():
             create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage.name} of run {job.run_id}")
-        if stage.name == "report":
-            create_link_artifact(store.objects.uri(f"reports/{job.run_id}.html"), "report", key="vina-report")
+        for key, name in stage.links(job).items():
+            create_link_artifact(store.objects.uri(name), key, key=f"vina-{key}")
 
 
 @contextmanager

@@ -13,14 +13,16 @@ from prefect.cache_policies import NO_CACHE
 from pydantic import Field
 
 from flows.artifacts import publish, watched
-from flows.parameters import Execution, Overrides, changes_of
+from flows.execution import Dispatch, Execution, Preset
+from flows.parameters import Overrides, changes_of
 from flows.parts import parts_runner
 from flows.stages import STAGES, choose_stages, settings_groups
 from storage import Store
 from tasks.pipeline.job import Job
+from tasks.pipeline.parts import RunParts
 from tasks.pipeline.run_record import RUN_ID, name_run, record_run
 from tasks.pipeline.settings import choose
-from tasks.pipeline.stage import plan, run_stage
+from tasks.pipeline.stage import Stage, plan, run_stage
 
 StageName = Literal[tuple(stage.name for stage in STAGES)]  # type: ignore[valid-type]
 
@@ -32,14 +34,14 @@ def _name() -> str:
 
 @flow(name="vina", flow_run_name=_name)
 def vina(
-    preset: Literal["paper", "demo"] = "paper",
+    preset: Preset = "paper",
     store: str = "",
     corpus: str | None = None,
     overrides: Overrides = Overrides(),  # type: ignore[valid-type]  # noqa: B008
     stages: list[StageName] | None = None,  # type: ignore[valid-type]
     run_id: Annotated[str, Field(pattern=RUN_ID)] | None = None,
     force: bool = False,
-    dispatch: Literal["here", "pool"] = "here",
+    dispatch: Dispatch = "here",
     execution: Execution = Execution(),  # noqa: B008
 ) -> str:
     """Ground the steps of articles in videos: run the stages on a store, and return the run's id.
@@ -63,19 +65,26 @@ def vina(
     configuration = job.model_dump() | {"stages": names, "dispatch": dispatch} | execution.model_dump()
     with record_run(Store(job.store), job.run_id, names, configuration, any(stage.measures for stage in chosen_stages)):
         for stage in chosen_stages:
-            work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
-            with watched(stage.name) as ended:
-                report, has_run = work(job, stage, run_parts)
-                ended(report, has_run)
-            if has_run:
-                publish(stage, job)
+            run_and_show(job, stage, run_parts)
     return job.run_id
+
+
+def run_and_show(job: Job, stage: Stage, run_parts: RunParts) -> None:
+    """Run a stage as a task of this flow if it must run; show its progress, report and results."""
+    work = task(name=stage.name, task_run_name=stage.name, cache_policy=NO_CACHE)(run_stage)
+    with watched(stage.name) as ended:
+        report, has_run = work(job, stage, run_parts)
+        ended(report, has_run)
+    if has_run:
+        publish(stage, job)
 
 
 def make_job(
     preset: str, store: str, corpus: str | None, changes: dict[str, dict[str, Any]], run_id: str | None, force: bool
 ) -> Job:
     """Return the job of a run. Raise ValueError if the store or a setting is wrong."""
+    if corpus and "corpus" in changes.get("import", {}):
+        raise ValueError(f"the corpus is given twice, as {corpus!r} and as the setting import.corpus: leave one out")
     if corpus:
         changes = changes | {"import": {**changes.get("import", {}), "corpus": corpus}}
     uri = store or os.environ.get("VINA_STORE", "")

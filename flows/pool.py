@@ -20,7 +20,7 @@ from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Crashed
 
-from flows.parameters import Execution
+from flows.execution import Execution
 from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tasks.ablations.runner import ABLATION
+from tasks.ablations.stage import ABLATIONS
 from tasks.evaluation.stage import EVALUATION
 from tasks.features.stage import FEATURES
 from tasks.importers.stage import IMPORT
@@ -32,7 +32,7 @@ def settings_groups() -> list[type[Settings]]:
 
 def part_kind(name: str) -> PartKind:
     """Return the kind of parts with this name."""
-    kinds = {kind.name: kind for kind in (*(kind for stage in STAGES for kind in stage.parts), ABLATION)}
+    kinds = {kind.name: kind for stage in (*STAGES, ABLATIONS) for kind in stage.parts}
     if name not in kinds:
         raise ValueError(
             f"there is no kind of parts {name!r}; the kinds are {', '.join(kinds)}. Is this worker's package older?"

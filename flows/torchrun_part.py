@@ -4,10 +4,12 @@ import json
 import logging
 import os
 import sys
+from pathlib import Path
 
 from flows.parts import PART
 from flows.quiet_end import QuietEnd
 from flows.stages import part_kind
+from storage import is_transient
 from tasks.pipeline.job import Interrupted, Job
 
 
@@ -22,6 +24,10 @@ def main() -> int:
     except Interrupted as stop:
         print(f"vina: {stop}", file=sys.stderr)
         return 130
+    except Exception as error:
+        if is_transient(error):  # the process that started torchrun tries again
+            (Path(request["faults"]) / os.environ["RANK"]).write_text(f"{type(error).__name__}: {error}")
+        raise
     return 0
 
 

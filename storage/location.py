@@ -155,8 +155,7 @@ class Location:
     def make_durable(self, path: str) -> None:
         """Flush a file to the disk, so that it survives a power cut; on S3 a written file is durable."""
         if not self.is_s3:
-            with Path(path).open("rb") as file:
-                os.fsync(file.fileno())
+            flush(Path(path))
 
     def delete(self, path: str) -> None:
         """Delete one file, by its path in the file system. (pyarrow would leave a folder marker behind on S3.)"""
@@ -188,3 +187,12 @@ class Location:
             return {}
         frozen = credentials.get_frozen_credentials()
         return {name: value for name, value in frozen._asdict().items() if value and name != "account_id"}
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -17,7 +17,7 @@ from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
 
 from storage.errors import MissingFileError, StoreError
-from storage.location import Location
+from storage.location import Location, flush
 
 RETIRED = "retired/"
 _PARTIAL = re.compile(r"(^|/)\.[0-9a-f]{32}\.partial$")
@@ -163,13 +163,20 @@ def fetch(uri: str, path: Path, client: Any = None) -> Path:
 
 
 @contextmanager
-def atomic_file(target: Path) -> Iterator[Path]:
-    """Yield a unique path to write to, which is renamed to the target at the end if nothing failed."""
+def atomic_file(target: Path, is_durable: bool = True) -> Iterator[Path]:
+    """Yield a unique path to write to, which is renamed to the target at the end if nothing failed.
+
+    A durable file is on the disk before it has its name: after a power cut it is whole, or not there.
+    """
     partial = target.with_name(f".{uuid.uuid4().hex}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield partial
+        if is_durable:
+            flush(partial)
         partial.replace(target)
+        if is_durable:
+            flush(target.parent)
     except OSError as error:
         raise StoreError(f"{target} was not written: {error}") from error
     finally:

@@ -60,7 +60,7 @@ class RangeCache:
 
     def _keep(self, path: Path, data: bytes) -> None:
         try:
-            with atomic_file(path) as partial:
+            with atomic_file(path, is_durable=False) as partial:
                 partial.write_bytes(data)
         except StoreError:  # a full disk makes the run slower, but does not fail it
             return

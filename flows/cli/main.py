@@ -20,9 +20,9 @@ from flows.cli.commands import (
     statistics,
     store,
 )
-from flows.cli.commands.shared import Work
+from flows.cli.commands.shared import Work, WrongCommand
 from flows.quiet_end import QuietEnd
-from storage import QueryError, SchemaError
+from storage import QueryError
 from tasks.pipeline.job import Interrupted
 
 DEFAULT_STORE = "vina-store"
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as stop:
         print(f"vina: {stop}", file=sys.stderr)
         return 130
-    except (QueryError, SchemaError) as error:
+    except (QueryError, WrongCommand) as error:
         print(f"vina: {error}", file=sys.stderr)
         return 2
     except (ValueError, OSError) as error:

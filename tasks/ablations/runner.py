@@ -22,6 +22,7 @@ from tasks.evaluation.stage import Evaluation, trained_methods, untrained_method
 from tasks.evaluation.truth import splits_of
 from tasks.pairing.encoders import foresee_encoder
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.training.corpus import Corpus
@@ -29,7 +30,7 @@ from tasks.training.curriculum import Curriculum
 from tasks.training.model_ids import model_ids
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
-from tasks.training.stage import burn_in, rounds
+from tasks.training.stage import burn_in, rounds, train
 
 CODE_VERSION = "1"
 LOG = logging.getLogger("vina.ablations")
@@ -58,14 +59,14 @@ def train_and_measure(job: Job, part: Part) -> None:
     """Train the missing models of one set of settings, and measure them."""
     settings, methods = TrainingSettings(**part["settings"]), part["methods"]
     job = job.changed(settings)
-    curriculum = Curriculum(job, alone(settings.device))
     if not {TAN_LC, TAN_PE_LC}.isdisjoint(methods):
-        curriculum.train_tan()
+        train(job, {"model": "tan"})
     if not set(STUDENTS).isdisjoint(methods):
         burn_in(job)
         rounds(job)
     if part["is_measured"]:
         evaluation = Evaluation(Store(job.store), job.run_id)
+        curriculum = Curriculum(job, alone(settings.device))
         for method in _methods(curriculum, job, methods, part["on_all_benchmarks"]):
             evaluation.measure(method, None if part["on_all_benchmarks"] else MEASURED_ON)
 
@@ -79,7 +80,7 @@ def _methods(curriculum: Curriculum, job: Job, names: Collection[str], with_base
         yield trained(teacher.name, BURNT_IN, teacher, curriculum.corpus, curriculum.settings)
 
 
-ABLATION = PartKind("ablation", train_and_measure)
+ABLATION = PartKind("ablation", train_and_measure, needs_own_process=True)
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,9 @@ class Ablation:
         """Train and measure what is missing, store all cells, and return them."""
         self.check(table)
         variants = [variant for seed in seeds for variant in self._variants(table, seed)]
-        run_parts(self.job, ABLATION, self._tan_parts(variants))
-        run_parts(self.job, ABLATION, [_part(variant, table) for variant in variants])
+        for number, parts in enumerate((self._tan_parts(variants), [_part(variant, table) for variant in variants])):
+            with progress.part(number, 2):
+                run_parts(self.job, ABLATION, parts)
         results = []
         for seed in seeds:
             cells = self.cells(table, seed)

@@ -4,7 +4,7 @@ Rows with equal settings, in any table, share one training. `curriculum` (what e
 `main` (the models that `vina results` compares) are not in the paper.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,14 +139,24 @@ def _main(settings: TrainingSettings) -> list[Row]:
     ]
 
 
+@dataclass(frozen=True)
+class AblationTable:
+    """A table: what it varies, and its rows for a training whose settings they change."""
+
+    about: str
+    rows: Callable[[TrainingSettings], list[Row]]
+
+
 TABLES = {
-    "components": _components,
-    "pathways": _pathways,
-    "labels": _labels,
-    "selection": _selection,
-    "architecture": _architecture,
-    "curriculum": _curriculum,
-    "main": _main,
+    "components": AblationTable(
+        "narrations and steps, fixed and iterative labels, with and without narrations", _components
+    ),
+    "pathways": AblationTable("pathway from steps to seconds at inference", _pathways),
+    "labels": AblationTable("matrix that labels are read from, and their threshold", _labels),
+    "selection": AblationTable("how videos are paired with articles", _selection),
+    "architecture": AblationTable("positions and projections of steps", _architecture),
+    "curriculum": AblationTable("what each phase of the training adds", _curriculum),
+    "main": AblationTable("both TAN* and VINA on all benchmarks (`vina results` shows them)", _main),
 }
 
 
@@ -156,7 +166,7 @@ def rows_of(table: str, settings: TrainingSettings) -> list[Row]:
         raise ValueError(
             "the settings have no round after the burn-in: raise epochs or refresh_epochs, or lower burn_in_epochs"
         )
-    return TABLES[table](settings)
+    return TABLES[table].rows(settings)
 
 
 def on_all_benchmarks(table: str) -> bool:

@@ -38,6 +38,7 @@ from tasks.training.model_ids import model_ids
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
+from tasks.training.stage import BURN_IN, ROUNDS
 from tasks.training.stage import dependencies as training_dependencies
 
 CODE_VERSION = "2"
@@ -73,9 +74,9 @@ def dependencies(job: Job) -> Dependencies:
     """Return what the metrics depend on."""
     store, dependencies = job.open_store(), training_dependencies(job)
     trained = store.table("completions").snapshot()
-    for stage in ("burn-in", "rounds"):
-        done = trained.find({"stage": stage}, dependencies.scope)
-        dependencies.inputs[stage] = done.path if done else ""
+    for stage in (BURN_IN, ROUNDS):
+        done = trained.find({"stage": stage.name}, dependencies.scope)
+        dependencies.inputs[stage.name] = done.path if done else ""
     backbones = {shard.constants["backbone"] for shard in store.table("features").snapshot().shards}
     texts = store.table("sentence_embeddings").snapshot().shards
     paths = [shard.path for shard in texts if str(shard.constants["encoder"]).partition("@")[0] in backbones]

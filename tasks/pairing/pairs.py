@@ -1,39 +1,16 @@
-"""The selections: which article each video is trained with. Videos without an article are rejected."""
-
-from collections.abc import Callable
+"""Write the pairs of every selection, and reject videos without an article."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
 from storage.views import TITLE_KEY
 from tasks.pairing.candidates import OFFERED, CandidateArticles
+from tasks.pairing.selections import SELECTIONS
 from tasks.pipeline.text_embedding import MEMORY_LIMIT
 
 TOP = 5
-
-
-def _by_metadata(metadata: pa.Table, voted: pa.Table) -> pa.Table:
-    return metadata
-
-
-def _top1(metadata: pa.Table, voted: pa.Table) -> pa.Table:
-    return voted.filter(pc.equal(voted["rank"], 1))
-
-
-def _random_top5(metadata: pa.Table, voted: pa.Table) -> pa.Table:
-    """Training draws one of these rows each time it sees a video."""
-    return voted
-
-
-SELECTIONS: dict[str, Callable[[pa.Table, pa.Table], pa.Table]] = {
-    "metadata": _by_metadata,
-    "top1": _top1,
-    "random_top5": _random_top5,
-}
-"""Selections by name: (pairs by metadata, each video's TOP articles by votes) -> the pairs to train with."""
 
 
 def write_pairs(

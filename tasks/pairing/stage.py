@@ -7,6 +7,7 @@ from storage import Store, fingerprint_of
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import CandidateArticles, NoCandidates, candidates_of
 from tasks.pairing.encoders import find_encoder, foresee_encoder, load_encoder, name_encoder
+from tasks.pairing.selections import SELECTIONS
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.artifacts import REJECTS
 from tasks.pipeline.job import Job
@@ -43,7 +44,7 @@ def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
         voted = store.table("votes").snapshot().where(encoder=encoder).content_version
         return fingerprint_of(rules | {"encoder": encoder}, inputs | {"votes": voted}, CODE_VERSION)
 
-    if all(store.table("pairs").has({"selection": name}, "all", fingerprint()) for name in pairs.SELECTIONS):
+    if all(store.table("pairs").has({"selection": name}, "all", fingerprint()) for name in SELECTIONS):
         return f"nothing has changed since {encoder} voted"
     before = _num_embedded(store, encoder)
     ranges = plan_ranges(store, encoder, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
@@ -101,7 +102,7 @@ def reset(job: Job) -> None:
     encoder = name_encoder(settings.encoder, find_encoder(settings.encoder))
     for name in ("sentence_embeddings", "text_votes", "votes"):
         store.table(name).retire({"encoder": encoder})
-    for selection in pairs.SELECTIONS:
+    for selection in SELECTIONS:
         store.table("pairs").retire({"selection": selection})
 
 

@@ -26,6 +26,10 @@ class PartKind:
     """Whether the work is a single part, which runs alone."""
     shares_devices: bool = False
     """Whether several devices of one machine work on a part together, under torchrun."""
+    needs_own_process: bool = False
+    """Whether no two parts may run in threads of one process: training seeds torch's global generator."""
+    merge: Callable[[Sequence[Part], int | None], list[Part]] = lambda parts, least: list(parts)
+    """Merge parts that several processes share: at least so many items in each part, or all in one if it is None."""
 
 
 RunParts = Callable[[Job, PartKind, Sequence[Part]], None]

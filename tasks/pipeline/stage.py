@@ -19,6 +19,8 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.parts import PartKind, RunParts
 from tasks.pipeline.settings import Settings
 
+SKIPPED = "skipped: nothing has changed"
+
 
 @dataclass(frozen=True)
 class Dependencies:
@@ -53,6 +55,8 @@ class Stage:
     """The kinds of parts that its work is divided into."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """Tables that Prefect's UI shows after it: a query by the artifact's key."""
+    links: Callable[[Job], Mapping[str, str]] = lambda job: {}
+    """Objects that Prefect's UI links to after it: the object's key by the artifact's key."""
     is_shared: bool = False
     """Whether all processes under torchrun share its work."""
     measures: bool = False
@@ -104,7 +108,12 @@ def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
     """Run a stage if it must run; return its report, and whether it ran."""
     reasons = reasons_to_run(job, stage)
     if not reasons:
-        return "skipped: nothing has changed", False
+        return SKIPPED, False
+    return complete_stage(job, stage, run_parts), True
+
+
+def complete_stage(job: Job, stage: Stage, run_parts: RunParts) -> str:
+    """Run a stage, record its completion, and return its report."""
     if job.force:  # from here on it is incomplete, even if it fails
         scope = stage.dependencies(job).scope
         completions = Store(job.store).table("completions")
@@ -115,7 +124,7 @@ def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
     after = stage.dependencies(job)  # inputs that were fetched have a version now
     dependencies = replace(dependencies, settings=after.settings, outputs=after.outputs)
     _record(job, stage, dependencies, report, time.monotonic() - begin)
-    return report, True
+    return report
 
 
 def _record(job: Job, stage: Stage, dependencies: Dependencies, report: str, took_s: float) -> None:

@@ -35,4 +35,4 @@ def dependencies(job: Job) -> Dependencies:
     return Dependencies(job.settings_of(TrainingSettings).model_dump(), versions(job.open_store(), *shown))
 
 
-REPORT = Stage("report", write_report, dependencies, CODE_VERSION)
+REPORT = Stage("report", write_report, dependencies, CODE_VERSION, links=lambda job: {"report": report_key(job.run_id)})

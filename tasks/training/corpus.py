@@ -152,9 +152,10 @@ def corpus_of(store: Store, backbone: str, selection: str) -> Corpus:
     tables["features"] = store.table("features").snapshot().where(backbone=backbone)
     versions = {name: snapshot.content_version for name, snapshot in tables.items()}
     key = fingerprint_of({"store": store.uri, "backbone": backbone, "selection": selection}, versions, VERSION)
-    if _last is None or _last[0] != key:
-        _last = key, Corpus(store, backbone, selection)
-    return _last[1]
+    last = _last  # read once: parts in other threads replace it
+    if last is None or last[0] != key:
+        last = _last = key, Corpus(store, backbone, selection)
+    return last[1]
 
 
 _last: tuple[str, Corpus] | None = None

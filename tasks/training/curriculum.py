@@ -103,19 +103,20 @@ class Curriculum:
         trainer.run(settings.tan_epochs, reader, label_round=0)
         return model.eval()
 
-    def train_student(self, phase: int) -> Vina:
+    def train_student(self, phase_number: int) -> Vina:
         """Train the student to the end of a phase, whose labels must exist; save it as the next round's teacher."""
-        settings, (label_round, end) = self.settings, self.phases()[phase]
+        settings, phase = self.settings, self.phases()[phase_number]
         state = self._checkpoint(self.student_id)
         model = self._student(state)
         learner = self._learner(self.student_id, "vina", model, vina_objective, settings.epochs)
         trainer = self._trainer(learner, self.corpus.paired, state)
-        if trainer.position.epoch < end:
-            labels = Labels(self.store, self.student_id, label_round)
+        if trainer.position.epoch < phase.last_epoch:
+            labels = Labels(self.store, self.student_id, phase.label_round)
             reader = ExampleReader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed, labels)
-            trainer.run(end, reader, label_round)
-        if trainer.position.epoch == end < settings.epochs and not trainer.position.batch and settings.refresh_epochs:
-            trainer.save(_teacher_checkpoint(label_round + 1))
+            trainer.run(phase.last_epoch, reader, phase.label_round)
+        is_at_end = trainer.position.epoch == phase.last_epoch and not trainer.position.batch
+        if is_at_end and phase.last_epoch < settings.epochs and settings.refresh_epochs:
+            trainer.save(_teacher_checkpoint(phase.label_round + 1))
         self.processes.wait()
         return model.eval()
 

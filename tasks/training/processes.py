@@ -82,6 +82,12 @@ def _end_signals() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
+def first_decides(flag: bool, device: str | None) -> bool:
+    """Return, in every process of a torchrun, the flag of the first one."""
+    with joined(device) as processes:
+        return processes.any(flag and processes.is_first)
+
+
 def is_first() -> bool:
     """Return whether this is the first process under torchrun, or the only one."""
     return int(os.environ.get("RANK", "0")) == 0

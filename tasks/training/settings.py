@@ -4,11 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from tasks.pairing.selections import SELECTIONS
 from tasks.pipeline.settings import NotNegative, Positive, Settings, Share
 
 DropoutRate = Annotated[float, Field(ge=0, le=0.99)]
 PositiveFloat = Annotated[float, Field(ge=1e-12)]
 NotNegativeFloat = Annotated[float, Field(ge=0)]
+Selection = Literal[tuple(SELECTIONS)]  # type: ignore[valid-type]
 
 
 class TrainingSettings(Settings):
@@ -26,7 +28,7 @@ class TrainingSettings(Settings):
 
     backbone: str = "s3d-milnce"
     """Backbone whose features are used."""
-    selection: Literal["metadata", "top1", "random_top5"] = "top1"
+    selection: Selection = "top1"  # type: ignore[valid-type]
     """Which article a video is trained with."""
     words: str = "corpus"
     """Word vectors: `corpus` trains them on the corpus's sentences; else a word2vec file, or MIL-NCE's weights."""

@@ -3,6 +3,7 @@
 Training is one part at a time, labelling is many. Either continues where it was interrupted.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from storage.fingerprint import file_hash
@@ -84,6 +85,15 @@ def label_shards(job: Job, part: Part) -> None:
         labels.make(missing, curriculum.teacher(part["round"]), job.run_id, processes)
 
 
+def merge_shards(parts: Sequence[Part], least: int | None) -> list[Part]:
+    """Merge parts of one round: at least `least` shards in each part, or all in one if it is None."""
+    if not parts:
+        return []
+    shards = [shard for part in parts for shard in part["shards"]]
+    size = len(shards) if least is None else max(least, len(parts[0]["shards"]))
+    return [{**parts[0], "shards": shards[begin : begin + size]} for begin in range(0, len(shards), size)]
+
+
 def dependencies(job: Job) -> Dependencies:
     """Return what the models depend on."""
     store, settings = job.open_store(), job.settings_of(TrainingSettings)
@@ -96,8 +106,8 @@ def dependencies(job: Job) -> Dependencies:
 def rounds_dependencies(job: Job) -> Dependencies:
     """Return what the rounds depend on: the same, and the burn-in."""
     burn_in = dependencies(job)
-    completion = job.open_store().table("completions").snapshot().find({"stage": "burn-in"}, burn_in.scope)
-    return replace(burn_in, inputs=burn_in.inputs | {"burn-in": completion.path if completion else ""})
+    completion = job.open_store().table("completions").snapshot().find({"stage": BURN_IN.name}, burn_in.scope)
+    return replace(burn_in, inputs=burn_in.inputs | {BURN_IN.name: completion.path if completion else ""})
 
 
 def reset_burn_in(job: Job) -> None:
@@ -117,8 +127,8 @@ def _reset(job: Job, phase: int) -> None:
         return
 
 
-TRAINING = PartKind("training", train, is_whole=True, shares_devices=True)
-LABELLING = PartKind("labelling", label_shards, shares_devices=True)
+TRAINING = PartKind("training", train, is_whole=True, shares_devices=True, needs_own_process=True)
+LABELLING = PartKind("labelling", label_shards, shares_devices=True, merge=merge_shards)
 BURN_IN = Stage(
     "burn-in", burn_in, dependencies, CODE_VERSION, reset_burn_in, (TrainingSettings,), (TRAINING, LABELLING),
     LABEL_KEEP_RATES, is_shared=True,

@@ -86,7 +86,7 @@ class LabelRound:
         """Label some shards, each by one of the processes."""
         begin, done = time.monotonic(), 0
         total = sum(len(self.shards[number]) for number in numbers)
-        for number in (number for number in numbers if number % processes.count == processes.rank):
+        for number in numbers[processes.rank :: processes.count]:
             matrices, shard, name = Matrices(self.settings.alignment_share), self.shards[number], self.names[number]
             rows = _label(shard, teacher, self.corpus, self.settings, processes, matrices)
             if rows is None:

@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from flows.cli.commands.results import print_results
 from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
 from flows.cli.commands.shared import Add, existing_store, mean_and_deviation, print_parts
-from tasks.ablations import DESCRIPTIONS
+from tasks.ablations.tables import TABLES
 
 if TYPE_CHECKING:
     from tasks.ablations.runner import Result
@@ -25,8 +25,8 @@ def add_commands(add: Add) -> None:
         "train variants of the method with several seeds, and show what each part of it contributes",
         "vina ablate components --seeds 0,1,2 --preset demo",
     )
-    listed = "; ".join(f"{name}: {about}" for name, about in DESCRIPTIONS.items())
-    ablate.add_argument("table", choices=[*DESCRIPTIONS, "all"], metavar="TABLE", help=f"{listed}; all")
+    listed = "; ".join(f"{name}: {table.about}" for name, table in TABLES.items())
+    ablate.add_argument("table", choices=[*TABLES, "all"], metavar="TABLE", help=f"{listed}; all")
     ablate.add_argument("--seeds", type=_seeds, default=[0, 1, 2], metavar="N,N", help="random seeds (default: 0,1,2)")
     ablate.add_argument("--json", action="store_true", help="print all cells as JSON")
     add_execution_options(ablate)
@@ -41,7 +41,8 @@ def _seeds(text: str) -> list[int]:
 
 def _ablate(options: argparse.Namespace) -> int:
     from flows.ablations import ablations  # loads Prefect and torch
-    from flows.parameters import Execution, Overrides
+    from flows.execution import Execution
+    from flows.parameters import Overrides
     from tasks.ablations.runner import Ablation
     from tasks.pipeline.run_record import job_of_run
 
@@ -58,7 +59,7 @@ def _ablate(options: argparse.Namespace) -> int:
         execution=Execution(runner=options.runner, workers=options.workers),
     )
     ablation = Ablation(job_of_run(store, run_id))
-    tables = list(DESCRIPTIONS) if options.table == "all" else [options.table]
+    tables = list(TABLES) if options.table == "all" else [options.table]
     results = {table: [cell for seed in options.seeds for cell in ablation.cells(table, seed)] for table in tables}
     if options.json:
         print(json.dumps({table: [vars(cell) for cell in cells] for table, cells in results.items()}, indent=1))
@@ -68,7 +69,7 @@ def _ablate(options: argparse.Namespace) -> int:
         if table == "main":
             print_results(store, run_id)
             continue
-        title = f"{table}: {DESCRIPTIONS[table]}; %, mean and standard deviation over the seeds {seeds}"
+        title = f"{table}: {TABLES[table].about}; %, mean and standard deviation over the seeds {seeds}"
         splits = "; ".join(f"{benchmark.title}: {split}" for benchmark, split in ablation.splits.items())
         print_parts(f"{title}; {splits}", *_grids(cells))
     return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table as Grid
 
 from flows.cli.commands.shared import Add, maybe_store, print_parts
-from flows.cli.terminal import Terminal
+from flows.terminal import Terminal
 from storage import Store
 from tasks.evaluation.benchmarks.registry import benchmark_of_whole_articles
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from flows.cli.commands.shared import Add, existing_store, print_parts
+from flows.cli.commands.shared import Add, WrongCommand, existing_store, print_parts
 from storage.catalogue import Catalogue
 from tasks.pairing.settings import PairingSettings
 
@@ -35,7 +35,9 @@ def add_commands(add: Add) -> None:
 
 def _pair(options: argparse.Namespace) -> int:
     if options.video is not None and options.plot:
-        raise ValueError("--plot is about all videos: leave VIDEO out")
+        raise WrongCommand("--plot is about all videos: leave VIDEO out")
+    if options.video is None and (options.encoder or options.articles):
+        raise WrongCommand("--encoder and --articles are about one video: give its id, VIDEO")
     return _all(options) if options.video is None else _one(options)
 
 

@@ -5,14 +5,21 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from flows.cli.commands.results import print_summary
-from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
-from flows.cli.commands.shared import Add, whole_number
+from flows.cli.commands.settings_options import (
+    add_execution_number,
+    add_execution_options,
+    add_settings_options,
+    changes_in,
+)
+from flows.cli.commands.shared import Add, wrong_command
 from storage import Store
 from tasks.pipeline.parts import run_here
 from tasks.pipeline.run_record import name_run, record_run
+from tasks.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from tasks.pipeline.job import Job
@@ -24,7 +31,7 @@ def add_commands(add: Add) -> None:
     run = add("run", _run, "run the pipeline in this process", "vina run --preset demo --store demo-store")
     _add_options(run)
     add_execution_options(run)
-    run.add_argument("--devices", type=whole_number, default=1, metavar="N", help="GPUs to train on (default: 1)")
+    add_execution_number(run, "devices", "GPUs to train on")
     _add_options(
         add("plan", _plan, "show which stages `vina run` would run, and why", "vina plan --preset demo --set epochs=20")
     )
@@ -60,7 +67,8 @@ def _job(options: argparse.Namespace) -> "Job":
     from flows.full_pipeline import make_job
 
     run_id = _run_id_of_all(options) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else options.run_id
-    job = make_job(options.preset, options.store, options.corpus, changes_in(options), run_id, options.force)
+    with wrong_command():
+        job = make_job(options.preset, options.store, options.corpus, changes_in(options), run_id, options.force)
     Store(job.store).location.check()
     return job
 
@@ -96,26 +104,33 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_together(job: "Job", stages: "Sequence[Stage]") -> None:
-    """Run as one process of a torchrun that the user started: all processes run all stages, without skipping."""
+    """Run as one process of a torchrun that the user started. The first one plans, keeps the records and logs."""
+    from tasks.pipeline.stage import SKIPPED, complete_stage, reasons_to_run
+    from tasks.training import processes
+
     if job.force:
         raise ValueError("--force works in one process only: `vina run --devices N --force` starts torchrun itself")
-    if int(os.environ.get("RANK", "0")):  # only the first process records the run and logs
-        logging.getLogger("vina").setLevel(logging.WARNING)
-        for stage in stages:
-            stage.work(job, run_here)
-        return
+    is_first, device = processes.is_first(), job.settings_of(TrainingSettings).device
     names = [stage.name for stage in stages]
     measures = any(stage.measures for stage in stages)
-    with record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names}, measures):
+    if not is_first:
+        logging.getLogger("vina").setLevel(logging.WARNING)
+    record = record_run(Store(job.store), job.run_id, names, job.model_dump() | {"stages": names}, measures)
+    with record if is_first else nullcontext():
         for stage in stages:
-            print(f"{stage.name}: {stage.work(job, run_here)}")
+            is_due = processes.first_decides(is_first and bool(reasons_to_run(job, stage)), device)
+            if is_first:
+                print(f"{stage.name}: {complete_stage(job, stage, run_here) if is_due else SKIPPED}", flush=True)
+            elif is_due:
+                stage.work(job, run_here)
 
 
 def _run_flow(options: argparse.Namespace, job: "Job") -> None:
     from flows.artifacts import DISPLAY
-    from flows.cli.terminal import Terminal
+    from flows.execution import Execution
     from flows.full_pipeline import vina
-    from flows.parameters import Execution, Overrides
+    from flows.parameters import Overrides
+    from flows.terminal import Terminal
 
     limits = {name: getattr(options, name) for name in ("runner", "workers", "devices")}
     with Terminal() as terminal:

@@ -165,8 +165,12 @@ def _active() -> list[dict[str, Any]]:
     from prefect import get_client
     from prefect.client.schemas import filters
 
+    from flows.ablations import ablations
+    from flows.full_pipeline import vina
+    from flows.parts import run_part
+
     states = filters.FlowRunFilterState(type=filters.FlowRunFilterStateType.model_validate({"any_": ACTIVE}))
-    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=["vina", "part"]))
+    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=[vina.name, ablations.name, run_part.name]))
     rows = []
     with get_client(sync_client=True) as client:
         for run in client.read_flow_runs(flow_filter=flows, flow_run_filter=filters.FlowRunFilter(state=states)):

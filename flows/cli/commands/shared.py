@@ -3,7 +3,8 @@
 import argparse
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +15,19 @@ from storage import Store, StoreError
 Work = Callable[[argparse.Namespace], int]
 Add = Callable[[str, Work, str, str], argparse.ArgumentParser]
 """Declare a command: name, function, help, example."""
+
+
+class WrongCommand(ValueError):
+    """The command's arguments make no sense."""
+
+
+@contextmanager
+def wrong_command() -> Iterator[None]:
+    """Raise a ValueError about arguments as a WrongCommand, which ends the command with exit code 2."""
+    try:
+        yield
+    except ValueError as error:
+        raise WrongCommand(str(error)) from error
 
 
 def whole_number(text: str) -> int:

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from flows.cli import sql_prompt
-from flows.cli.commands.shared import Add, existing_store, print_parts, readable_size, whole_number
+from flows.cli.commands import sql_prompt
+from flows.cli.commands.shared import Add, existing_store, print_parts, readable_size, whole_number, wrong_command
 from storage import QueryError, Store
 from storage.schemas import PROVENANCE, TABLES, schema_of
 from storage.summary import summarise
@@ -73,7 +73,8 @@ def _tables(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    schema = schema_of(options.table)
+    with wrong_command():
+        schema = schema_of(options.table)
     grid = Grid("column", "type", "unit", "meaning")
     for column in schema.columns + PROVENANCE:
         kind = column.type_name + (", may be null" if column.optional else "")

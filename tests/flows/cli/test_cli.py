@@ -221,6 +221,16 @@ def test_a_reader_that_stops_reading_is_no_error(filled: str, command: str) -> N
         (("gc", "--older-than", "-1"), 2, "not a whole number"),
         (("run", "--stages", "fly"), 2, "no stage 'fly'; the stages are"),
         (("run", "--run-id", "a b"), 2, "use up to 64 letters"),
+        (("run", "--workers", "0"), 2, "argument --workers: '0' is given: it must be greater than or equal to 1"),
+        (("run", "--workers", "2000"), 2, "it must be less than or equal to 1024"),
+        (("run", "--devices", "two"), 2, "argument --devices: 'two' is given: it must be a valid integer"),
+        (("ablate", "labels", "--workers", "-1"), 2, "it must be greater than or equal to 1"),
+        (("run", "--set", "nosuch=1"), 2, "there is no setting 'nosuch'"),
+        (("plan", "--set", "gamma=7"), 2, "setting gamma is '7': it must be less than or equal to 1"),
+        (("ablate", "labels", "--set", "gamma"), 2, "NAME=VALUE is expected"),
+        (("plan", "--set", "import.corpus=a", "--corpus", "b"), 2, "the corpus is given twice, as 'b' and as"),
+        (("pair", "--encoder", "nosuch"), 2, "--encoder and --articles are about one video: give its id, VIDEO"),
+        (("pair", "v1", "--plot", "x.png"), 2, "--plot is about all videos: leave VIDEO out"),
     ],
 )
 def test_mistakes_get_one_line_and_an_exit_code(
@@ -229,6 +239,15 @@ def test_mistakes_get_one_line_and_an_exit_code(
     answer = vina(*arguments, VINA_STORE=filled)
     assert answer.returncode == code
     assert message in answer.stderr and "Traceback" not in answer.stderr
+
+
+def test_a_store_of_another_schema_version_is_no_wrong_command(filled: str) -> None:
+    (log,) = (Path(filled) / "votes/_delta_log").glob("*0.json")
+    log.write_text(
+        log.read_text().replace(f'"vina.schema_version":"{TABLES["votes"].version}"', '"vina.schema_version":"0"')
+    )
+    answer = vina("sql", "FROM votes", "--store", filled)
+    assert answer.returncode == 1 and "has schema version 0; this code reads" in answer.stderr
 
 
 def test_an_unknown_scheme_and_a_file_for_a_store(tmp_path: Path) -> None:

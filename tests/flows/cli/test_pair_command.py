@@ -39,7 +39,6 @@ def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.Ca
     [
         ((), "the store has no votes: run `vina run --stages pairing` first"),
         (("aXp6zgcka8B",), "no narrations of a video 'aXp6zgcka8B'; the nearest ids that have: aXp6zgcka8A, other"),
-        (("aXp6zgcka8A", "--plot", "x.png"), "--plot is about all videos: leave VIDEO out"),
         (("aXp6zgcka8A", "--articles", "nowhere"), "no articles of nowhere with steps"),
         (("aXp6zgcka8A", "--encoder", "no/model"), "the model no/model is not on this machine"),
     ],

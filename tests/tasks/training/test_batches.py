@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import Store
+from tasks.training import corpus
 from tasks.training.batches import ExampleReader, count_batches, plan_batches, read_ahead
-from tasks.training.corpus import Corpus, Span
+from tasks.training.corpus import Corpus, Span, corpus_of
 from tasks.training.labels import Labels
 from tests.tasks.conftest import TINY, MakeJob
 from vina_model.tokenizer import Tokenizer
@@ -105,6 +106,22 @@ def test_narrations_that_do_not_count_change_no_model_id(job: MakeJob) -> None:
     narrations.commit(rows, {"source": "aaa"}, "0", fingerprint="f", run_id="r")
     counted = Corpus(store, TINY.backbone, TINY.selection)
     assert counted.narrations(video).texts == ["something else"] and counted.version != before.version
+
+
+def test_a_corpus_that_another_thread_reads_meanwhile_is_not_taken_for_ours(
+    job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(job().store)
+    ours, other = corpus_of(store, TINY.backbone, TINY.selection), Corpus(store, TINY.backbone, "top1")
+
+    class Key(str):
+        def __ne__(self, key: object) -> bool:
+            monkeypatch.setattr(corpus, "_last", ("other", other))  # the other thread comes right after the test
+            return str.__ne__(self, key)
+
+    assert corpus._last is not None
+    monkeypatch.setattr(corpus, "_last", (Key(corpus._last[0]), ours))
+    assert corpus_of(store, TINY.backbone, TINY.selection) is ours
 
 
 def test_a_benchmark_that_is_imported_later_changes_no_model_id(job: MakeJob) -> None:
