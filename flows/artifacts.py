@@ -1,6 +1,6 @@
-"""What Prefect's UI and a terminal show of a run: progress and report of each stage, and tables of the results.
+"""Show a run in Prefect's UI and in the terminal: progress and report of each stage, and tables of the results.
 
-Artifacts are for people: a run does not fail because one could not be written.
+A run does not fail because an artifact could not be written.
 """
 
 import logging
@@ -19,9 +19,9 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
-from flows.cli.terminal import Terminal
+from flows.terminal import Terminal
 from storage import Store
-from storage.catalogue import Catalogue
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.stage import Stage
@@ -30,7 +30,7 @@ LOG = logging.getLogger("vina")
 UPDATE_EVERY_S = 2.0
 
 DISPLAY: ContextVar[Terminal | None] = ContextVar("display", default=None)
-"""The terminal that shows the run, beside the log."""
+"""The terminal that shows the run, in addition to the log."""
 
 
 @contextmanager
@@ -59,34 +59,34 @@ class _Progress:
     """Progress artifact of a stage."""
 
     def __init__(self, stage: str) -> None:
-        self._said = time.monotonic()
+        self._updated_at = time.monotonic()
         self._id: UUID | None = None
-        with _unimportant():
+        with _errors_logged():
             self._id = cast(UUID, create_progress_artifact(0.0, key=f"progress-{stage}", description=stage))
 
     def tell(self, share: float, line: str, at_once: bool = False) -> None:
-        if self._id is None or not (at_once or time.monotonic() - self._said > UPDATE_EVERY_S):
+        if self._id is None or not (at_once or time.monotonic() - self._updated_at > UPDATE_EVERY_S):
             return
-        self._said = time.monotonic()
-        with _unimportant():
+        self._updated_at = time.monotonic()
+        with _errors_logged():
             update_progress_artifact(self._id, 100 * share, description=line[:1000] or None)
 
 
 def publish(stage: Stage, job: Job) -> None:
-    """Publish the stage's tables; after the report, a link to it."""
-    with _unimportant():
+    """Publish the stage's tables and links as artifacts."""
+    with _errors_logged():
         store = Store(job.store)
-        with Catalogue(store) as catalogue:
+        with open_catalogue(store) as catalogue:
             tables = {key: catalogue.query(sql).to_pylist() for key, sql in stage.artifacts.items()}
         for key, rows in tables.items():
             create_table_artifact(rows, key=f"vina-{key}", description=f"{key}, after {stage.name} of run {job.run_id}")
-        if stage.name == "report":
-            create_link_artifact(store.objects.uri(f"reports/{job.run_id}.html"), "report", key="vina-report")
+        for key, name in stage.links(job).items():
+            create_link_artifact(store.objects.uri(name), key, key=f"vina-{key}")
 
 
 @contextmanager
-def _unimportant() -> Iterator[None]:
+def _errors_logged() -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # whatever Prefect's API, or a view of a store half filled, may raise
+    except Exception as error:  # from Prefect's API, or from a view of a store that is not filled yet
         LOG.warning("an artifact was not written: %s", error)

@@ -1,14 +1,18 @@
 """Run the parts of a stage: in this process, by a task runner, under torchrun, or by workers of the GPU pool.
 
-Prefect retries a part after a transient fault, and only then: bad data stays bad. A training has all devices of a
-machine, or of one worker, for itself.
+Prefect retries a part only after a transient fault: bad data would fail again. A training uses all devices of a machine
+or worker alone.
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from prefect import State, flow, get_run_logger, task
@@ -18,7 +22,7 @@ from prefect.task_engine import TaskRunTimeoutError
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task
 
-from flows.parameters import Execution
+from flows.execution import Execution
 from flows.pool import PartFailed, run_on_pool
 from flows.stages import part_kind
 from storage import is_transient
@@ -28,7 +32,15 @@ from tasks.pipeline.parts import Part, PartKind, RunParts
 
 LONGEST_DELAY_S = 600.0
 PART = "VINA_PART"
-"""Environment variable that holds the part for the processes of a torchrun."""
+"""Environment variable that describes the part to the processes under torchrun."""
+TORCHRUN_PART = "flows.torchrun_part"
+"""Module that each process under torchrun runs."""
+_OWN_PROCESS = threading.Lock()
+"""Held by a part that needs its own process: a Dask worker of several threads runs such parts one after the other."""
+
+
+class TransientFault(ConnectionError):
+    """A process under torchrun met a transient fault: another try may succeed."""
 
 
 @flow(name="part", flow_run_name="{kind}, part {number}", validate_parameters=True)
@@ -37,7 +49,7 @@ def run_part(job: Job, kind: str, part: dict[str, Any], number: int, execution: 
     get_run_logger().info("run %s: %s, part %d", job.run_id, kind, number)
     try:
         _run(job, part_kind(kind), part, execution)
-    except Interrupted as stop:  # the worker was asked to end: another one continues
+    except Interrupted as stop:  # the worker is shutting down: another one continues the part
         return Crashed(message=str(stop))
     return None
 
@@ -48,7 +60,7 @@ def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
     def run_parts(job: Job, kind: PartKind, parts: Sequence[Part]) -> None:
         is_shared = kind.shares_devices and execution.devices > 1
         if is_shared:
-            parts = _merged(parts, execution.devices if dispatch == "pool" else None)
+            parts = kind.merge(parts, execution.devices if dispatch == "pool" else None)
         if dispatch == "pool" and parts:
             run_on_pool(job, kind.name, parts, execution)
         elif kind.is_whole or execution.workers == 1 or is_shared:
@@ -56,18 +68,9 @@ def parts_runner(execution: Execution, dispatch: str = "here") -> RunParts:
                 with progress.part(number, len(parts)):
                     _run(job, kind, part, execution)
         elif parts:
-            _run_at_once(job, kind.name, parts, execution)
+            _run_at_once(job, kind, parts, execution)
 
     return run_parts
-
-
-def _merged(parts: Sequence[Part], least: int | None) -> list[Part]:
-    """Merge parts for processes that share each one: at least so many shards in a part, or all shards in one."""
-    shards = [shard for part in parts for shard in part.get("shards", ())]
-    if not shards:
-        return list(parts)
-    size = len(shards) if least is None else max(least, len(parts[0]["shards"]))
-    return [{**parts[0], "shards": shards[begin : begin + size]} for begin in range(0, len(shards), size)]
 
 
 def _run(job: Job, kind: PartKind, part: Part, execution: Execution) -> None:
@@ -77,11 +80,16 @@ def _run(job: Job, kind: PartKind, part: Part, execution: Execution) -> None:
 
 @task(name="part", task_run_name="{kind}", cache_policy=NO_CACHE, persist_result=False)
 def do_part(job: Job, kind: str, part: Part, devices: int = 1) -> None:
-    """Do the work of a part."""
+    """Run one part as a Prefect task."""
     if devices > 1:
         _run_torchrun(job, kind, part, devices)
     else:
-        part_kind(kind).work(job, part)
+        _work_here(job, part_kind(kind), part)
+
+
+def _work_here(job: Job, kind: PartKind, part: Part) -> None:
+    with _OWN_PROCESS if kind.needs_own_process else nullcontext():
+        kind.work(job, part)
 
 
 def _with_retries(execution: Execution) -> Task[[Job, str, Part, int], None]:
@@ -97,35 +105,35 @@ def _with_retries(execution: Execution) -> Task[[Job, str, Part, int], None]:
 
 
 def _is_transient_failure(task: Task[Any, Any], run: Any, state: State[Any]) -> bool:
-    """Whether another try may succeed: not if it took too long."""
+    """Return whether a retry may succeed: after a transient fault, but not after a timeout."""
     error: BaseException = state.result(raise_on_failure=False)
     is_worth_a_retry = not isinstance(error, TaskRunTimeoutError) and is_transient(error)
     if is_worth_a_retry:
-        get_run_logger().warning("a transient fault, tried again: %s", error)
+        get_run_logger().warning("a transient fault, retrying: %s", error)
     return is_worth_a_retry
 
 
-def _run_at_once(job: Job, kind: str, parts: Sequence[Part], execution: Execution) -> None:
-    """Run some parts at a time; after the first failure no further ones start."""
+def _run_at_once(job: Job, kind: PartKind, parts: Sequence[Part], execution: Execution) -> None:
+    """Run several parts at a time; after the first failure start no further ones."""
     chunk = 4 * execution.workers
     do_part_with_retries, done = _with_retries(execution), 0
-    with _runner(execution) as runner:
+    with _runner(execution, kind) as runner:
         for begin in range(0, len(parts), chunk):
             parameters = [
-                {"job": job, "kind": kind, "part": part, "devices": 1} for part in parts[begin : begin + chunk]
+                {"job": job, "kind": kind.name, "part": part, "devices": 1} for part in parts[begin : begin + chunk]
             ]
             futures = [runner.submit(do_part_with_retries, parameters=each) for each in parameters]
             for future in futures:
                 future.result()
                 done += 1
-                progress.tell(done / len(parts), f"{kind}: {done} of {len(parts)} parts")
+                progress.tell(done / len(parts), f"{kind.name}: {done} of {len(parts)} parts")
 
 
-def _runner(execution: Execution) -> TaskRunner[Any]:
+def _runner(execution: Execution, kind: PartKind) -> TaskRunner[Any]:
     workers, address = execution.workers, execution.address
-    if execution.runner == "threads":
+    if execution.runner == "threads" and not kind.needs_own_process:
         return ThreadPoolTaskRunner(max_workers=workers)
-    if execution.runner == "processes":
+    if execution.runner in ("threads", "processes"):
         return ProcessPoolTaskRunner(max_workers=workers)
     try:
         if execution.runner == "dask":
@@ -142,15 +150,19 @@ def _runner(execution: Execution) -> TaskRunner[Any]:
 
 
 def _run_torchrun(job: Job, kind: str, part: Part, devices: int) -> None:
-    """Run a part with one process per device, on this machine. Asked to end, they save a checkpoint."""
+    """Run a part with one process per device on this machine. When terminated, they save a checkpoint."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-    described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part})
-    process = subprocess.Popen([*command, "-m", "flows.torchrun_part"], env=os.environ | {PART: described})
-    try:
-        code = process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
+    with tempfile.TemporaryDirectory() as folder:  # torchrun does not pass on the exit codes of its processes
+        described = json.dumps({"job": job.model_dump(), "kind": kind, "part": part, "faults": folder})
+        process = subprocess.Popen([*command, "-m", TORCHRUN_PART], env=os.environ | {PART: described})
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        faults = [path.read_text() for path in Path(folder).iterdir()]
+    if code and faults:
+        raise TransientFault(f"{kind} on {devices} devices: {faults[0]}")
     if code:
-        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: its log says why")
+        raise PartFailed(f"{kind} on {devices} devices ended with exit code {code}: see its log")

@@ -1,6 +1,6 @@
 """End a process that has run flows without Python's own clean-up.
 
-Prefect keeps what a flow has touched for ever, and DuckDB would list every object of its own among it as a leak.
+Prefect never releases the objects that a flow has used, and DuckDB would report each of its own among them as a leak.
 """
 
 import atexit
@@ -10,7 +10,7 @@ import sys
 
 
 class QuietEnd:
-    """Create it before Prefect is imported, so that it runs last; then set `code`, the exit code."""
+    """An exit handler. Create it before Prefect is imported, so that it runs last; then set `code`, the exit code."""
 
     def __init__(self) -> None:
         self.code = 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tasks.ablations.runner import ABLATION
+from tasks.ablations.stage import ABLATIONS
 from tasks.evaluation.stage import EVALUATION
 from tasks.features.stage import FEATURES
 from tasks.importers.stage import IMPORT
@@ -17,10 +17,10 @@ STAGES: list[Stage] = [IMPORT, FEATURES, PAIRING, BURN_IN, ROUNDS, EVALUATION, R
 
 
 def choose_stages(names: Sequence[str] | None) -> list[Stage]:
-    """Return the stages of these names in the pipeline's order; None means all."""
-    known = [stage.name for stage in STAGES]
-    if unknown := [name for name in names or [] if name not in known]:
-        raise ValueError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(known)}")
+    """Return the stages with these names, in the pipeline's order; None means all."""
+    stage_names = [stage.name for stage in STAGES]
+    if unknown := [name for name in names or [] if name not in stage_names]:
+        raise ValueError(f"there is no stage {unknown[0]!r}; the stages are {', '.join(stage_names)}")
     return [stage for stage in STAGES if not names or stage.name in names]
 
 
@@ -31,8 +31,10 @@ def settings_groups() -> list[type[Settings]]:
 
 
 def part_kind(name: str) -> PartKind:
-    """Return the kind of parts of this name."""
-    kinds = {kind.name: kind for kind in (*(kind for stage in STAGES for kind in stage.parts), ABLATION)}
+    """Return the kind of parts with this name."""
+    kinds = {kind.name: kind for stage in (*STAGES, ABLATIONS) for kind in stage.parts}
     if name not in kinds:
-        raise ValueError(f"there is no kind of parts {name!r}; the kinds are {', '.join(kinds)}: is this worker older?")
+        raise ValueError(
+            f"there is no kind of parts {name!r}; the kinds are {', '.join(kinds)}. Is this worker's package older?"
+        )
     return kinds[name]

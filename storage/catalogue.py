@@ -1,4 +1,4 @@
-"""Read-only SQL over the store: a DuckDB connection with one view a table, the same on disk and on S3.
+"""Read-only SQL over the store: a DuckDB connection with one view per table, the same on disk and on S3.
 
 pyarrow reads the committed files, with DuckDB's filters pushed down; DuckDB itself is given no directory, no network
 and no credentials, so that a statement that gets past `sql_guard` has nothing to write to. `features` is the newest
@@ -8,11 +8,10 @@ version when the catalogue is opened; `features_v3` is version 3, created when a
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any
+from types import MappingProxyType, TracebackType
 
 import duckdb
 import pyarrow as pa
@@ -24,7 +23,7 @@ from storage.snapshot import Snapshot
 from storage.sql_guard import refuse_writes
 from storage.store import Store
 from storage.vectors import decode_for_sql
-from storage.views import VIEWS
+from storage.views import VIEWS, View
 
 _OLD_VERSION = re.compile(r"(\w+)_v(\d+)")
 _MISSING_TABLE = re.compile(r"Table with name (\w+) does not exist")
@@ -41,25 +40,24 @@ _SHARD_COLUMNS = pa.schema(
         ("file", pa.string()),
     ]
 )
-_PAPER_COLUMNS = pa.schema(
-    [(name, pa.string()) for name in ("benchmark", "protocol", "metric", "split", "method", "pathway")]
-    + [("value", pa.float64())]
-)
-_list_paper: Callable[[], list[dict[str, Any]]] = list
-
-
-def register_paper(list_rows: Callable[[], list[dict[str, Any]]]) -> None:
-    """Name the function that lists the rows of the view `paper`: storage itself knows no benchmark."""
-    global _list_paper
-    _list_paper = list_rows
 
 
 class Catalogue:
-    """A context manager: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
+    """Run SQL: `with Catalogue(store) as catalogue: catalogue.query("SELECT ...")`."""
 
-    def __init__(self, store: Store, memory_limit: str | None = None) -> None:
-        """With a limit ("1GB") larger queries use temporary files; without one they may use most of the memory."""
+    def __init__(
+        self,
+        store: Store,
+        memory_limit: str | None = None,
+        more_tables: Mapping[str, pa.Table] = MappingProxyType({}),
+        more_views: Sequence[View] = (),
+    ) -> None:
+        """Open it; with a memory limit such as "1GB", larger queries use temporary files.
+
+        `more_tables` are added to the tables of the store, and `more_views` to the views.
+        """
         self.store = store
+        self._more_tables, self._more_views = more_tables, more_views
         self._broken: dict[str, StoreError] = {}
         self._spill = tempfile.TemporaryDirectory(prefix="vina-sql-")
         settings = {"memory_limit": memory_limit} if memory_limit else {}
@@ -84,11 +82,11 @@ class Catalogue:
         self._spill.cleanup()
 
     def query(self, statement: str) -> pa.Table:
-        """Return the answer to one statement, in memory. Raise QueryError if it is wrong or would change anything."""
+        """Run one statement and return all rows. Raise QueryError if it is wrong or would change anything."""
         return self.stream(statement).read_all()
 
     def stream(self, statement: str, rows_per_batch: int = 100_000) -> pa.RecordBatchReader:
-        """Return the answer a batch at a time; read it to its end, or drop it, before the next query."""
+        """Run one statement and return its rows in batches; read or drop them all before the next query."""
         with self._errors():
             refuse_writes(self._connection, statement)
             while True:
@@ -101,7 +99,7 @@ class Catalogue:
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def first_rows(self, statement: str, limit: int, seconds: float) -> pa.Table:
-        """Return at most `limit` rows of the answer. Raise QueryError after `seconds`."""
+        """Run one statement and return its first `limit` rows. Raise QueryError after `seconds`."""
         is_late = threading.Event()
 
         def interrupt() -> None:
@@ -120,7 +118,7 @@ class Catalogue:
                     break
         except QueryError as error:
             if is_late.is_set():
-                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: ask for less") from error
+                raise QueryError(f"the query took longer than {seconds:g} s and was stopped: select less") from error
             raise
         finally:
             timer.cancel()
@@ -142,8 +140,9 @@ class Catalogue:
             if snapshot is not None:
                 self._show(name, snapshot)
         connection.register("shards", _list_shards([s for s in snapshots.values() if s is not None]))
-        connection.register("paper", pa.Table.from_pylist(_list_paper(), schema=_PAPER_COLUMNS))
-        for view in VIEWS:
+        for name, rows in self._more_tables.items():
+            connection.register(name, rows)
+        for view in (*VIEWS, *self._more_views):
             broken_tables = self._broken.keys() & set(re.findall(r"\w+", view.query))
             if broken_tables:
                 self._broken[view.name] = self._broken[min(broken_tables)]
@@ -171,7 +170,7 @@ class Catalogue:
             self._broken[view] = StoreError(f"table {schema.name}, version {snapshot.version}: {error}")
 
     def _show_old_version(self, error: duckdb.CatalogException) -> bool:
-        """Create the view that the error misses, if it is named after an older version of a table."""
+        """Create the missing view that the error names, if it is an older version of a table. Return whether it was."""
         missing = _MISSING_TABLE.search(str(error))
         name = missing[1].lower() if missing else ""
         version = _OLD_VERSION.fullmatch(name)
@@ -194,7 +193,7 @@ class Catalogue:
 
 
 def _column(schema: TableSchema, name: str) -> str:
-    """Return the SQL of one column of a view; a vector is decoded."""
+    """Return the SQL of one column of a view, which decodes vectors."""
     dtype = next(column.vector for column in (*schema.columns, *PROVENANCE) if column.name == name)
     return f'vector_{dtype}("{name}") AS "{name}"' if dtype else f'"{name}"'
 

@@ -1,4 +1,4 @@
-"""The errors of the store. Each names the table and the file, and the remedy. Some are transient."""
+"""The errors of the store. Each message names the table, the file and the remedy. Some are transient."""
 
 import re
 
@@ -10,7 +10,7 @@ _TRANSIENT = re.compile(
     r"|broken pipe|slow ?down|throttl|too many requests|service unavailable|internal ?error|\b(429|500|502|503|504)\b",
     re.IGNORECASE,
 )
-"""Messages of delta-rs and pyarrow, whose errors have no types, when a network or a server fails for a moment."""
+"""Matches the messages of delta-rs and pyarrow, whose errors have no types, for transient network and server faults."""
 
 
 class StoreError(ValueError):
@@ -30,7 +30,7 @@ class QueryError(StoreError):
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether the same work may succeed later, because the network or a server failed."""
+    """Return whether a retry may succeed, because the network or a server failed."""
     while error is not None:
         if isinstance(error, ClientError):
             return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) in (429, 500, 502, 503, 504)

@@ -1,9 +1,9 @@
-"""Read the features of one video, in any order.
+"""Read the features of single videos, in any order.
 
 A video is one row group (several if it is very long) whose vectors are one plain page, so a read is one seek and one
 copy into the array, as with `np.load`. pyarrow would allocate and copy twice, and its allocator's peak grows with the
-data. Footers are read once; after that only the byte range of each video is kept in memory. Over S3, ranges of bytes
-go through a local cache.
+data. Footers are read once; after that only the byte range of each video is kept in memory. On S3, byte ranges are
+cached locally.
 """
 
 import threading
@@ -40,7 +40,7 @@ class _VectorRange:
 
 
 class FeatureReader:
-    """The features of one backbone, at the version the table has when the reader is made. Threads may share it."""
+    """Reads the features of one backbone, from the table's newest version when it is created. Threads may share it."""
 
     def __init__(self, store: Store, backbone: str, cache: RangeCache | None = None) -> None:
         self._snapshot = store.table("features").snapshot().where(backbone=backbone)
@@ -68,7 +68,7 @@ class FeatureReader:
 
     def fingerprints(self, video_ids: Collection[str]) -> list[str]:
         """Return the fingerprints of the shards that hold these videos: they change when the features do."""
-        assert self.num_seconds.keys() >= set(video_ids)  # and all footers have been read
+        assert self.num_seconds.keys() >= set(video_ids)  # num_seconds has also read all footers
         paths = {self._ranges[name].path for name in video_ids}
         return sorted(shard.fingerprint for shard in self._snapshot.shards if self._snapshot.path(shard) in paths)
 

@@ -1,4 +1,4 @@
-"""Hashes: fingerprints of shards (which change when, and only when, a shard must be computed again), files, names."""
+"""Hashes of shards, rows, files and names. A fingerprint changes exactly when a shard must be computed again."""
 
 import hashlib
 import json
@@ -10,17 +10,18 @@ import pyarrow as pa
 
 
 def fingerprint_of(configuration: Mapping[str, Any], inputs: Mapping[str, str], code_version: str) -> str:
-    """Return the hash of all that a shard depends on.
+    """Return the hash of everything that a shard depends on.
 
-    `inputs` maps a table's name to its content version (`Snapshot.content_version`). `code_version` is the stage's own
-    number, raised by hand when its results change: a hash of all the source would redo a month of features for a typo.
+    `inputs` maps a table's name to its content version (`Snapshot.content_version`). `code_version` is a
+    number of the stage, raised by hand when its results change: a hash of the source would recompute everything
+    after a changed comment.
     """
     text = json.dumps([dict(configuration), dict(inputs), code_version], sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def content_hash(tables: Sequence[pa.Table]) -> str:
-    """Return the hash of the rows themselves, for shards that depend on nothing but a file: imported ones."""
+    """Return the hash of the rows themselves: the fingerprint of imported shards, which depend only on a file."""
     digest = hashlib.blake2b(digest_size=16)
     for rows in tables:
         plain = rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))  # comments are not content
@@ -40,7 +41,7 @@ def file_hash(path: str | Path) -> str:
 
 
 def files_hash(paths: Iterable[Path]) -> str:
-    """Return one hash of several files, in their order, whatever their names are."""
+    """Return one hash of the contents of several files, in this order."""
     return hashlib.sha256(b"".join(bytes.fromhex(file_hash(path)) for path in paths)).hexdigest()
 
 

@@ -1,6 +1,6 @@
 """The address of a store, a local folder or `s3://bucket/prefix`, and the three clients that reach it.
 
-pyarrow reads and writes data files, deltalake the tables' logs, boto3 other objects. All three use the endpoint,
+pyarrow reads and writes data files, deltalake the tables' logs, boto3 the objects. All three use the endpoint,
 region, credentials, time-outs and retries that boto3 finds in the usual AWS variables and files. Credentials that
 expire (roles) are found by each client itself, so that each can renew them.
 """
@@ -66,7 +66,7 @@ class Location:
         if text.startswith("file://"):
             text = unquote(urlparse(text).path)
         elif "://" in text:
-            raise StoreError(f"store {text!r}: only folders and s3://bucket/prefix are possible")
+            raise StoreError(f"store {text!r}: only folders and s3://bucket/prefix are supported")
         path = Path(text).expanduser().absolute()
         if _AMBIGUOUS.search(str(path)):
             raise StoreError(
@@ -133,7 +133,7 @@ class Location:
 
     @cached_property
     def delta_options(self) -> dict[str, str]:
-        """The storage options of deltalake. Commits are conditional writes: of two writers only one succeeds."""
+        """The storage options of deltalake. Commits are conditional writes: one of two concurrent writers fails."""
         if not self.is_s3:
             return {}
         keys, timeout_s = self._static_keys(), _request_timeout_s()
@@ -155,8 +155,7 @@ class Location:
     def make_durable(self, path: str) -> None:
         """Flush a file to the disk, so that it survives a power cut; on S3 a written file is durable."""
         if not self.is_s3:
-            with Path(path).open("rb") as file:
-                os.fsync(file.fileno())
+            flush(Path(path))
 
     def delete(self, path: str) -> None:
         """Delete one file, by its path in the file system. (pyarrow would leave a folder marker behind on S3.)"""
@@ -182,9 +181,18 @@ class Location:
             raise StoreError(f"store {self.uri} cannot be reached: {error}") from error
 
     def _static_keys(self) -> dict[str, str]:
-        """Return credentials that do not expire; none if boto3 finds no such ones."""
+        """Return the credentials that boto3 finds, if they do not expire; otherwise an empty dict."""
         credentials = boto3.session.Session().get_credentials()
         if credentials is None or isinstance(credentials, RefreshableCredentials):
             return {}
         frozen = credentials.get_frozen_credentials()
         return {name: value for name, value in frozen._asdict().items() if value and name != "account_id"}
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

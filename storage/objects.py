@@ -17,7 +17,7 @@ from boto3.exceptions import S3UploadFailedError
 from botocore.exceptions import BotoCoreError, ClientError
 
 from storage.errors import MissingFileError, StoreError
-from storage.location import Location
+from storage.location import Location, flush
 
 RETIRED = "retired/"
 _PARTIAL = re.compile(r"(^|/)\.[0-9a-f]{32}\.partial$")
@@ -33,8 +33,17 @@ class Objects:
         """Return the full address of an object."""
         return f"{self._location.uri}/objects/{_checked(key)}"
 
+    def resolve(self, uri: str) -> str:
+        """Return the address behind a `uri` of a table: a key names an object of this store, wherever it is."""
+        return uri if "://" in uri or Path(uri).is_absolute() else self.uri(uri)
+
+    def relative(self, address: str) -> str:
+        """Return the key of an object of this store by its address; another address is returned as it is."""
+        root = self._location.uri if self._location.is_s3 else str(Path(self._location.root).resolve())
+        return address.removeprefix(f"{root}/objects/")
+
     def put(self, key: str, data: bytes) -> str:
-        """Write an object, replacing it if it exists; return its address."""
+        """Write an object, or replace it; return its address."""
         uri = self.uri(key)
         if self._location.is_s3:
             with _s3_errors(uri):
@@ -94,7 +103,7 @@ class Objects:
                 yield from (entry["Key"][len(base) :] for entry in page.get("Contents", []))
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that does not exist is no error."""
+        """Delete an object, if it exists."""
         uri = self.uri(key)
         if self._location.is_s3:
             with _s3_errors(uri):
@@ -145,7 +154,7 @@ class Objects:
 
 
 def fetch(uri: str, path: Path, client: Any = None) -> Path:
-    """Copy any S3 object, of this store or not, to a local file, which appears whole or not at all."""
+    """Copy any S3 object, in a store or not, to a local file, which appears whole or not at all."""
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     client = client or Location.parse(f"s3://{bucket}").client
     with atomic_file(path) as partial, _s3_errors(uri):
@@ -154,13 +163,20 @@ def fetch(uri: str, path: Path, client: Any = None) -> Path:
 
 
 @contextmanager
-def atomic_file(target: Path) -> Iterator[Path]:
-    """Yield a unique path to write to, which is renamed to the target at the end if nothing failed."""
+def atomic_file(target: Path, is_durable: bool = True) -> Iterator[Path]:
+    """Yield a unique path to write to, which is renamed to the target at the end if nothing failed.
+
+    A durable file is on the disk before it has its name: after a power cut it is whole, or not there.
+    """
     partial = target.with_name(f".{uuid.uuid4().hex}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield partial
+        if is_durable:
+            flush(partial)
         partial.replace(target)
+        if is_durable:
+            flush(target.parent)
     except OSError as error:
         raise StoreError(f"{target} was not written: {error}") from error
     finally:
@@ -169,7 +185,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _s3_errors(uri: str) -> Iterator[None]:
-    """Turn S3's errors into the store's, naming the object."""
+    """Turn errors of boto3 into a StoreError that names the object."""
     try:
         yield
     except ClientError as error:

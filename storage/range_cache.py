@@ -1,7 +1,7 @@
-"""A local cache of byte ranges of remote files that never change, with a size limit. Processes may share its folder.
+"""A local cache, limited in size, for byte ranges of remote files that never change. Processes may share its folder.
 
-Ranges, not files: training reads videos in random order, and fetching a whole shard for one video would read a
-hundred times too much. The oldest ranges are deleted first; the limit is overshot by a sixteenth a process at most.
+It holds ranges, not files: training reads videos in random order, and fetching a whole shard for one video would read a
+hundred times too much. The oldest ranges are deleted first; each process may exceed the limit by a sixteenth.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _CACHE_FILE = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.partial")
 
 
 class RangeCache:
-    """A folder, created if it is missing, of at most `limit_bytes`."""
+    """A cache folder of at most `limit_bytes`, created if it is missing."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         if limit_bytes <= 0:
@@ -41,7 +41,7 @@ class RangeCache:
             raise StoreError(f"VINA_CACHE_GB={gigabytes!r} is not a positive number of gigabytes") from error
 
     def read(self, name: str, offset: int, length: int, fetch: Callable[[str, int, int], bytes]) -> bytes:
-        """Return the bytes of a range, from the cache or from `fetch(name, length, offset)`."""
+        """Return the bytes of a range, from the cache or else from `fetch(name, length, offset)`."""
         path = self.folder / hashlib.sha256(f"{name}:{offset}:{length}".encode()).hexdigest()
         try:
             data = path.read_bytes()
@@ -60,9 +60,9 @@ class RangeCache:
 
     def _keep(self, path: Path, data: bytes) -> None:
         try:
-            with atomic_file(path) as partial:
+            with atomic_file(path, is_durable=False) as partial:
                 partial.write_bytes(data)
-        except StoreError:  # a full disk costs speed, not the run
+        except StoreError:  # a full disk makes the run slower, but does not fail it
             return
         with self._lock:
             self._since_scan += len(data)
@@ -70,7 +70,7 @@ class RangeCache:
                 self._trim()
 
     def _trim(self) -> None:
-        """Remove the oldest ranges until the rest is within fifteen sixteenths of the limit."""
+        """Delete the oldest ranges until the rest takes at most 15/16 of the limit."""
         self._since_scan = 0
         entries = []
         for entry in os.scandir(self.folder):
@@ -79,12 +79,12 @@ class RangeCache:
             try:
                 status = entry.stat()
             except FileNotFoundError:
-                continue  # another process trims too
+                continue  # another process deleted it
             entries.append((status.st_mtime, status.st_size, Path(entry.path)))
-        room = self.limit_bytes - self.limit_bytes // 16
+        target_bytes = self.limit_bytes - self.limit_bytes // 16
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
-            if total <= room:
+            if total <= target_bytes:
                 return
             path.unlink(missing_ok=True)
             total -= size

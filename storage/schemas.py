@@ -1,8 +1,8 @@
-"""Declare every table of the store: version, columns, types, units, one comment a column. Nothing is inferred.
+"""Declare every table of the store: version, columns, types, units, one comment per column. Nothing is inferred.
 
-`partition_by` names the columns that divide a table into partitions (one a backbone, one a model and round, ...). A
+`partition_by` names the columns that divide a table into partitions (one per backbone, one per model and round, ...). A
 shard is written whole into one partition; a rerun replaces its own shards only. PROVENANCE are the three columns that
-every table has. They, `partition_by` and `constants` have one value a file, which is in the log and not in the file.
+every table has. They, `partition_by` and `constants` have one value per file, which is in the log and not in the file.
 Times are seconds from the start of the video. *Second s* is the interval [s, s + 1).
 A change to a table's columns raises its version; a store written with another version is refused.
 """
@@ -33,7 +33,7 @@ class Column:
 
     @property
     def type_name(self) -> str:
-        """Name of the type for people, e.g. "vector of float16"."""
+        """Readable name of the type, e.g. "vector of float16"."""
         if self.vector:
             return f"vector of {self.vector}"
         return f"list of {self.type.value_type}" if pa.types.is_list(self.type) else str(self.type)
@@ -52,7 +52,7 @@ PROVENANCE = (
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One table. `key` is the column that rows are looked up by: files whose range of keys misses it are skipped."""
+    """One table. `key` is the column that rows are looked up by: files whose key range excludes it are skipped."""
 
     name: str
     version: int
@@ -86,7 +86,7 @@ class TableSchema:
         return tuple(column.name for column in self.columns if column.vector)
 
     def cast(self, rows: pa.Table) -> pa.Table:
-        """Return rows in the schema of the files. Raise SchemaError if they do not fit."""
+        """Cast rows to the schema of the files. Raise SchemaError if they do not fit."""
         self._check_names(set(self.files.names), set(rows.column_names))
         if len(rows.column_names) != len(self.files):
             raise SchemaError(f"table {self.name}: a column is given twice among {', '.join(rows.column_names)}")
@@ -95,7 +95,7 @@ class TableSchema:
         return pa.table(columns, schema=pa.schema(fields))
 
     def cast_constants(self, constants: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of the log's columns for one shard. Raise SchemaError if they do not fit."""
+        """Cast one shard's values of the log columns. Raise SchemaError if they do not fit."""
         self._check_names(set(self.log_columns), set(constants))
         values = {}
         for name in self.log_columns:
@@ -125,7 +125,9 @@ class TableSchema:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaError(f"table {self.name}, column {column.name}: {error}") from error
         if array.null_count and not column.nullable:
-            raise SchemaError(f"table {self.name}, column {column.name}: {array.null_count} nulls where none may be")
+            raise SchemaError(
+                f"table {self.name}, column {column.name}: {array.null_count} nulls in a column that may not be null"
+            )
         return array
 
 
@@ -141,17 +143,17 @@ def _difference(expected: set[str], given: set[str]) -> str:
 _VIDEO = Column("video_id", STRING, "id of the video in its data set, unchanged")
 _ARTICLE = Column("article_id", STRING, "SOURCE/ID of the article (HowTo100M: task); ID is the id in its data set")
 _RUN = Column("run_id", STRING, "id of the run; `_written_by` refers to it")
-_MODEL_ID = Column("model_id", STRING, "NAME@HASH of the model; HASH is that of its settings and training data")
-_ROUND = Column("round", INT, "0 for burn-in, then one more for each teacher")
+_MODEL_ID = Column("model_id", STRING, "NAME@HASH of the model; HASH is the hash of its settings and training data")
+_ROUND = Column("round", INT, "0 for the burn-in, then one more for each new teacher")
 _SOURCE = Column("source", STRING, "data set the row comes from: howto100m, wikihow, crosstask, ...")
 _BENCHMARK = Column("benchmark", STRING, "name of the benchmark: crosstask, crosstask-articles, htstep, htm-align, ...")
 _METHOD = Column("method", STRING, "family of the model or baseline, e.g. vina, tan-lc, uniform")
 _PATHWAY = Column(
-    "pathway", STRING, "from text to video: direct (no narrations at inference), fused, direct with narrations, "
-    "indirect, indirect by ASR times",
+    "pathway", STRING, "how a text is aligned with the video: direct (no narrations at inference), fused, direct with "
+    "narrations, indirect, indirect by ASR times",
 )  # fmt: skip
 _BACKBONE = Column("backbone", STRING, "name of the network, e.g. s3d-milnce")
-_ENCODER = Column("encoder", STRING, "NAME@HASH of the sentence encoder; HASH is that of its files")
+_ENCODER = Column("encoder", STRING, "NAME@HASH of the sentence encoder; HASH is the hash of its files")
 
 
 def _start(comment: str, optional: bool = False, type_: pa.DataType = FLOAT) -> Column:
@@ -163,7 +165,7 @@ def _end(comment: str, optional: bool = False, type_: pa.DataType = FLOAT) -> Co
 
 
 _ALL = (
-    TableSchema("videos", 3, "all videos of the imported data sets; a video of two tasks has two rows", (
+    TableSchema("videos", 3, "videos of the imported data sets; a video with two tasks has two rows", (
         _SOURCE,
         _VIDEO,
         Column("article_id", STRING, "article in the data set's metadata: articles.article_id", optional=True),
@@ -172,9 +174,9 @@ _ALL = (
         Column("rank", INT, "rank of the video among the search results for its task", optional=True),
         Column("duration_s", FLOAT, "length of the video", "s", optional=True),
         Column("split", STRING, "train, validation, test, ... if the data set has splits", optional=True),
-        Column("uri", STRING, "address of the video file; none if there is no file", optional=True),
+        Column("uri", STRING, "address of the video file, or key of an object; null without a file", optional=True),
     ), ("source",), key="video_id"),
-    TableSchema("narrations", 1, "narrations of each video, one row a sentence", (
+    TableSchema("narrations", 1, "narrations of each video, one row per sentence", (
         _SOURCE,
         _VIDEO,
         Column("row", INT, "position of the sentence in the video, from 0"),
@@ -197,42 +199,42 @@ _ALL = (
         Column("headline", STRING, "step in one sentence"),
         Column("paragraph", STRING, "explanation of the step", optional=True),
     ), ("source",), key="article_id"),
-    TableSchema("annotations", 3, "ground truth of the benchmarks, one row a segment or narration", (
+    TableSchema("annotations", 3, "ground truth of the benchmarks, one row per segment or narration", (
         _BENCHMARK,
         _VIDEO,
-        Column("article_id", STRING, "article of the step; none for narrations", optional=True),
-        Column("step_id", STRING, "steps.step_id of the step; none for narrations", optional=True),
-        Column("narration_row", INT, "position of the narration in its video, from 0; none for steps", optional=True),
+        Column("article_id", STRING, "article of the step; null for narrations", optional=True),
+        Column("step_id", STRING, "steps.step_id of the step; null for narrations", optional=True),
+        Column("narration_row", INT, "position of the narration in its video, from 0; null for steps", optional=True),
         Column("text", STRING, "headline of the step, or the narration"),
-        _start("start of the segment; none if not alignable", optional=True, type_=DOUBLE),
-        _end("end of the segment; none if not alignable", optional=True, type_=DOUBLE),
+        _start("start of the segment; null if not alignable", optional=True, type_=DOUBLE),
+        _end("end of the segment; null if not alignable", optional=True, type_=DOUBLE),
         Column("alignable", BOOL, "whether the video shows what the text describes"),
         Column("split", STRING, "train, validation, test, ... as in the data set"),
     ), ("benchmark",), key="video_id"),
-    TableSchema("features", 3, "one feature vector a second of video, and how it was computed", (
+    TableSchema("features", 3, "one feature vector per second of video, and how it was computed", (
         _BACKBONE,
         _VIDEO,
         Column("second", INT, "second that the vector describes: [second, second + 1)", "s"),
         _vector("vector", "float16", "output of the network"),
-        Column("fps", FLOAT, "frames a second read from the video; none if not known", "1/s", optional=True),
-        Column("frames_per_clip", INT, "frames that one vector is computed from; none if not known", optional=True),
-        Column("frame_px", INT, "side of the square frames; none if not known", "px", optional=True),
-        Column("short_side_px", INT, "length the short side was scaled to; none if not known", "px", optional=True),
-        Column("stride_s", FLOAT, "time between the starts of two clips", "s"),
+        Column("fps", FLOAT, "frames per second read from the video; null if not known", "1/s", optional=True),
+        Column("frames_per_clip", INT, "frames that one vector is computed from; null if not known", optional=True),
+        Column("frame_px", INT, "side of the square frames; null if not known", "px", optional=True),
+        Column("short_side_px", INT, "length the short side was scaled to; null if not known", "px", optional=True),
+        Column("stride_s", FLOAT, "time between the starts of two successive clips", "s"),
         Column("layer", STRING, "layer of the network, e.g. mixed_5c"),
-        Column("value_range", STRING, "range of the pixel values, e.g. [0, 1]; none if not known", optional=True),
-        Column("weights_sha256", STRING, "hash of the weights, or random:SEED; none if not known", optional=True),
+        Column("value_range", STRING, "range of the pixel values, e.g. [0, 1]; null if not known", optional=True),
+        Column("weights_sha256", STRING, "hash of the weights, or random:SEED; null if not known", optional=True),
     ), ("backbone",), key="video_id",
         constants=("fps", "frames_per_clip", "frame_px", "short_side_px", "stride_s", "layer", "value_range",
                    "weights_sha256"),
         sequence="second"),
-    TableSchema("sentence_embeddings", 3, "embeddings of narrations, titles and steps, one row a distinct text", (
+    TableSchema("sentence_embeddings", 3, "embeddings of narrations, titles and steps, one row per distinct text", (
         _ENCODER,
         Column("text_sha256", STRING, "hash of the text; the rows of a shard are sorted by it"),
         Column("text", STRING, "narration, title or step"),
         _vector("vector", "float16", "embedding; of unit length if the encoder is used for pairing"),
     ), ("encoder",), key="text_sha256"),
-    TableSchema("text_votes", 2, "article with the most similar title, one row a distinct text", (
+    TableSchema("text_votes", 2, "article with the most similar title, one row per distinct text", (
         _ENCODER,
         Column("text", STRING, "narration or title"),
         _ARTICLE,
@@ -251,9 +253,9 @@ _ALL = (
         Column("selection", STRING, "how the article was chosen: metadata, top1 or random_top5"),
         _VIDEO,
         _ARTICLE,
-        Column("rank", INT, "votes.rank of the article; none for metadata", optional=True),
-        Column("encoder", STRING, "encoder of the votes; none for metadata", optional=True),
-        Column("confidence", FLOAT, "votes more than the next article, divided by num_narrations", optional=True),
+        Column("rank", INT, "votes.rank of the article; null for metadata", optional=True),
+        Column("encoder", STRING, "encoder of the votes; null for metadata", optional=True),
+        Column("confidence", FLOAT, "votes minus those of the next article, divided by num_narrations", optional=True),
         Column("similarity_margin", FLOAT, "similarity_sum minus that of the next article", optional=True),
     ), ("selection",), key="video_id"),
     TableSchema("pseudo_labels", 4, "candidate segments of every teacher, kept or not", (
@@ -273,14 +275,14 @@ _ALL = (
         Column("matrix", STRING, "alignment matrix of the scores: SV or F"),
         Column("teacher", STRING, "model that proposed the segment: name of its checkpoint"),
     ), ("model_id", "round"), key="video_id"),
-    TableSchema("alignments", 4, "alignment matrices of every teacher on a sample of videos, one row a matrix row", (
+    TableSchema("alignments", 4, "alignment matrices of every teacher on a sample of videos, one row per matrix row", (
         _MODEL_ID,
         _ROUND,
         Column("matrix", STRING, "name of the matrix: SV, NV, SN, SNV or F"),
         _VIDEO,
         _ARTICLE,
-        Column("text_row", INT, "row of the step (in NV: of the narration) in the matrix"),
-        Column("scores", SCORES, "one score a second; in SN one a narration"),
+        Column("text_row", INT, "row of the matrix: position of the step (in NV: of the narration)"),
+        Column("scores", SCORES, "one score per second; in SN one per narration"),
     ), ("model_id", "round", "matrix"), key="video_id"),
     TableSchema("predictions", 4, "predictions of each model and baseline on the benchmarks", (
         _MODEL_ID,
@@ -288,11 +290,11 @@ _ALL = (
         _METHOD,
         _PATHWAY,
         _VIDEO,
-        Column("article_id", STRING, "article of the step; none for narrations", optional=True),
+        Column("article_id", STRING, "article of the step; null for narrations", optional=True),
         Column("label", LONG, "step_id (crosstask-articles: position of the headline), or narration_row"),
-        Column("peak_s", INT, "predicted second; none if the protocol scores segments", "s", optional=True),
-        _start("start of the predicted segment; none if the protocol scores seconds", optional=True),
-        _end("end of the predicted segment; none if the protocol scores seconds", optional=True),
+        Column("peak_s", INT, "predicted second; null if the protocol scores segments", "s", optional=True),
+        _start("start of the predicted segment; null if the protocol scores seconds", optional=True),
+        _end("end of the predicted segment; null if the protocol scores seconds", optional=True),
         Column("score", FLOAT, "score of the prediction, higher is better"),
     ), ("model_id", "protocol", "method", "pathway"), key="video_id"),
     TableSchema("models", 2, "trained models that `vina ground` can use: objects/models/MODEL_ID.pt", (
@@ -329,10 +331,10 @@ _ALL = (
         Column("low", DOUBLE, "lower end of the 95 % interval (bootstrap over videos)", "%"),
         Column("high", DOUBLE, "upper end of the 95 % interval", "%"),
         Column("num_videos", INT, "number of videos the metric was computed on"),
-        Column("num_missing", INT, "number of annotated videos left out for want of features"),
-        Column("seed", INT, "seed of the training; none if there is no training", optional=True),
+        Column("num_missing", INT, "number of annotated videos left out because they have no features"),
+        Column("seed", INT, "seed of the training; null if there is no training", optional=True),
     ), ("model_id", "benchmark")),
-    TableSchema("ablations", 2, "cells of the ablation tables, one row a cell and seed", (
+    TableSchema("ablations", 2, "cells of the ablation tables, one row per cell and seed", (
         Column("ablation", STRING, "ablation table: components, pathways, labels, selection, architecture, ..."),
         Column("settings", STRING, "hash of the common settings and of the data; one table for each"),
         Column("row", INT, "position of the row in the table, from 0"),
@@ -341,7 +343,7 @@ _ALL = (
         Column("model_id", STRING, "model that was measured: metrics.model_id"),
         Column("seed", INT, "seed of the training"),
         Column("value", DOUBLE, "value of the metric", "%"),
-        Column("paper", DOUBLE, "value in the paper; none if it has none", "%", optional=True),
+        Column("paper", DOUBLE, "value in the paper; null if the paper has no such number", "%", optional=True),
     ), ("ablation",)),
     TableSchema("training_log", 4, "loss, learning rate and speed during training", (
         _MODEL_ID,
@@ -353,7 +355,7 @@ _ALL = (
         Column("loss_nv", FLOAT, "narration term of the objective", optional=True),
         Column("loss_sv", FLOAT, "step term of the objective", optional=True),
         Column("learning_rate", FLOAT, "learning rate of this step"),
-        Column("videos_per_s", FLOAT, "training speed since the last row, in videos a second", "1/s"),
+        Column("videos_per_s", FLOAT, "training speed since the last row, in videos per second", "1/s"),
         Column("waiting_percent", FLOAT, "share of the time spent waiting for input", "%"),
         Column("logged_at", TIME, "time of the row", "UTC"),
     ), ("model_id", "stage")),
@@ -365,10 +367,10 @@ _ALL = (
         Column("code_version", STRING, "version of the package, and the commit if known"),
         Column("host", STRING, "machine that started the run"),
         Column("started_at", TIME, "start time", "UTC"),
-        Column("finished_at", TIME, "end time; none while the run is running", "UTC", optional=True),
+        Column("finished_at", TIME, "end time; null while the run is running", "UTC", optional=True),
         Column("error", STRING, "error message, if it failed", optional=True),
     ), ("run_id",)),
-    TableSchema("completions", 1, "dependencies of each stage when it last completed: if equal, it is skipped", (
+    TableSchema("completions", 1, "dependencies of each stage at its last completion: if unchanged, it is skipped", (
         Column("stage", STRING, "name of the stage"),
         Column("settings", STRING, "settings of the stage, as JSON"),
         Column("inputs", STRING, "versions of its inputs, as JSON"),

@@ -1,7 +1,7 @@
 """Write one shard: a Parquet file under a unique name, verified, then published by the table's log.
 
-A writer that dies leaves a file that no log names; `vina gc` deletes it. A file whose commit ended in an error is kept
-too: the error may have come after the commit.
+A writer that dies leaves a file that is not in the log; `vina gc` deletes it. A file whose commit raised an error is
+kept, because the commit may have succeeded before the error.
 """
 
 import json
@@ -26,14 +26,14 @@ from storage.schemas import TableSchema
 if TYPE_CHECKING:
     from storage.table import Table
 
-ROWS_PER_GROUP = 122_880  # as DuckDB writes: its threads read one row group each
+ROWS_PER_GROUP = 122_880  # DuckDB's default: each of its threads reads one row group
 ROWS_PER_PAGE = 16_384  # pyarrow begins a new page at 20,000 rows
-PAGE_HEADER_BYTES = 36  # one header takes 19 to 27 bytes, two take 38 at least
-KEY_BYTES = 1_000  # Parquet keeps no statistics of very long values
+PAGE_HEADER_BYTES = 36  # one header takes 19 to 27 bytes, two take at least 38
+KEY_BYTES = 1_000  # Parquet has no statistics of very long values
 
 
 class ShardWriter:
-    """A context manager. In tables with vectors each `write` makes a new row group: write one video at a time."""
+    """Writes one shard, as a context manager. In tables with vectors each `write` is a row group of one video."""
 
     def __init__(self, table: "Table", constants: dict[str, Any], force: bool) -> None:
         self._table, self._constants, self._force = table, constants, force
@@ -55,32 +55,36 @@ class ShardWriter:
         return self
 
     def _begin(self, schema: pa.Schema) -> pq.ParquetWriter:
-        # A file without its log can still be identified.
+        # The metadata identifies the file even without the log.
         metadata = {"vina": json.dumps({"table": self._table.name, **self._constants}, default=str)}
         return pq.ParquetWriter(self._sink, schema.with_metadata(metadata), **_parquet_options(self._table.schema))
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows: all columns but those that have one value a shard."""
+        """Append rows, with all columns except those that have one value per shard."""
         cast_rows = self._table.schema.cast(rows)
         self._check_keys(cast_rows)
         with self._errors():
             self._parquet = self._parquet or self._begin(cast_rows.schema)
             if not cast_rows.schema.equals(self._parquet.schema):
-                raise SchemaError(f"table {self._table.name}: vectors of another width than the shard's first ones")
+                raise SchemaError(
+                    f"table {self._table.name}: the width of the vectors differs from that of the shard's first vectors"
+                )
             if len(cast_rows):
                 limit = ROWS_PER_PAGE if self._table.schema.vectors else ROWS_PER_GROUP
                 self._parquet.write_table(cast_rows, row_group_size=limit)
         self._num_rows += len(cast_rows)
 
     def _check_keys(self, rows: pa.Table) -> None:
-        """Check what random access needs: keys that are not too long; in a sequence one key at a time, without gaps."""
+        """Check that keys are not too long, and that the rows of a sequence have one key and no gaps."""
         schema = self._table.schema
         if schema.key is None or not len(rows):
             return
         keys = rows.column(schema.key)
         longest = pc.max(pc.binary_length(keys)).as_py()
         if longest > KEY_BYTES:
-            raise SchemaError(f"table {schema.name}: a {schema.key} of {longest} bytes; {KEY_BYTES} is the most")
+            raise SchemaError(
+                f"table {schema.name}: a {schema.key} has {longest} bytes; at most {KEY_BYTES} are allowed"
+            )
         if schema.sequence is None:
             return
         if pc.count_distinct(keys).as_py() != 1:
@@ -140,7 +144,7 @@ class ShardWriter:
         try:
             self._table.location.delete(self._path)
         except (OSError, BotoCoreError, ClientError):
-            return  # no log names it, `vina gc` deletes it
+            return  # it is not in the log: `vina gc` deletes it
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -153,12 +157,12 @@ class ShardWriter:
 
 
 def log_values(constants: dict[str, Any]) -> dict[str, str | None]:
-    """Return constants as the log writes them."""
+    """Return constants as texts, as the log stores them."""
     return {name: None if value is None else str(value) for name, value in constants.items()}
 
 
 def read_footer(filesystem: pafs.FileSystem, path: str) -> pq.FileMetaData:
-    """Return the footer of a Parquet file; an error names the file."""
+    """Return the footer of a Parquet file. Raise OSError with the path if it cannot be read."""
     with filesystem.open_input_file(path) as source:
         try:
             return pq.read_metadata(source)

@@ -51,7 +51,7 @@ class Shard:
 class Snapshot:
     """The shards of one version; version -1 is a table without any commit.
 
-    `files` is the log's list, an Arrow table with one row a file, so that finding one among thousands needs no loop.
+    `files` is the log's list, an Arrow table with one row per file, so that no loop is needed to find a shard.
     """
 
     schema: TableSchema
@@ -76,7 +76,7 @@ class Snapshot:
         return tuple(shard.constants[name] for name in (*self.schema.partition_by, "_shard"))
 
     def find(self, partition: Mapping[str, Any], shard: str) -> Shard | None:
-        """Return the shard of this partition and name, if there is one."""
+        """Return the shard with this partition and name, if there is one."""
         shards = self.where(**partition, _shard=shard).shards
         return shards[0] if shards else None
 
@@ -92,7 +92,7 @@ class Snapshot:
 
     @property
     def content_version(self) -> str:
-        """Hash of the shards' names and fingerprints, the same whoever committed them and in whatever order."""
+        """Hash of the shards' names and fingerprints. It does not depend on who committed them, or in which order."""
         content = [[*self._sort_key(shard), shard.fingerprint] for shard in self.shards]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
@@ -155,17 +155,17 @@ class Snapshot:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn errors of reading a file into one that names the table and the remedy."""
+        """Turn errors of reading a file into a MissingFileError that names the table and the remedy."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
             raise MissingFileError(
-                f"table {self.schema.name}, version {self.version}: a file that its log names cannot be read: {error}\n"
+                f"table {self.schema.name}, version {self.version}: a file of its log cannot be read: {error}\n"
                 "If it is an old version, `vina gc` may have removed it. Otherwise write its shard again."
             ) from error
 
     def _guarantee(self, shard: Shard) -> pc.Expression:
-        """Return what holds for every row of a file. pyarrow takes the log's columns from it, and skips files by it."""
+        """Return an expression that holds for every row of a file; pyarrow takes the log columns from it."""
         expression = pc.scalar(True)
         for name, value in shard.constants.items():
             column = pc.field(name)

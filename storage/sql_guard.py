@@ -93,7 +93,7 @@ def refuse_writes(connection: duckdb.DuckDBPyConnection, statement: str) -> None
     """Raise QueryError unless this is one SELECT (or FROM, WITH, DESCRIBE, SHOW, SUMMARIZE), or an EXPLAIN of one."""
     statements = duckdb.extract_statements(statement)
     if len(statements) != 1:
-        raise QueryError(f"one statement at a time, please; this has {len(statements)}")
+        raise QueryError(f"only one statement at a time is allowed; this has {len(statements)}")
     kind = statements[0].type
     if kind == duckdb.StatementType.EXPLAIN and (explain := _EXPLAIN.match(statement)):
         refuse_writes(connection, statement[explain.end() :])
@@ -133,6 +133,8 @@ def _check_node(node: dict[str, Any]) -> None:
     elif "function_name" in node:
         name = str(node["function_name"])
         if name.lower() not in FUNCTIONS | TABLE_FUNCTIONS:
-            raise QueryError(f"the function {name} is refused: storage/sql_guard.py lists those that SQL may use here")
+            raise QueryError(f"the function {name} is refused: storage/sql_guard.py lists the allowed functions")
     elif kind == "BASE_TABLE" and not _TABLE_NAME.fullmatch(str(node["table_name"])):
-        raise QueryError(f"{node['table_name']!r} is no table of the store: SQL here reads no files (`SHOW TABLES`)")
+        raise QueryError(
+            f"{node['table_name']!r} is not a table of the store, and SQL cannot read files here (`SHOW TABLES`)"
+        )

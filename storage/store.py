@@ -10,7 +10,7 @@ from storage.table import Table
 
 
 class Store:
-    """`Store("folder")` or `Store("s3://bucket/prefix")`."""
+    """A store, opened by its address: `Store("folder")` or `Store("s3://bucket/prefix")`."""
 
     def __init__(self, uri: str | Path) -> None:
         self.location = Location.parse(uri)

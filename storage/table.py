@@ -1,13 +1,13 @@
 """One table: plain Parquet files listed by a Delta log. A file that the log does not list does not exist.
 
 Why Delta (`deltalake`, no JVM): it is maintained, any Delta reader opens these tables, and a commit is one numbered log
-entry that is created only if absent (hard link on disk, If-None-Match on S3): nothing more is needed. The Parquet files
-are written here (row groups sized for random access; vectors as bytes, because Delta has no float16) and committed as
-add/remove actions with Delta's retries off: a writer that loses the race for a number reads the log and decides again.
-Columns that are constant in a file are Delta partition columns: in the log, not in the file. Thirteen columns in a file
-of features made its footer five times slower to read than three.
-Why not Iceberg: pyiceberg needs a catalogue service or a database beside S3. Why no new format: it would repeat Delta.
-What it costs (two cores, `make bench`): a commit takes 11 ms in a table of 50 shards, 34 ms at 1,000, 117 ms at 5,000,
+entry that is created only if absent (hard link on disk, If-None-Match on S3), so that no lock service is needed.
+`shard_writer` writes the Parquet files (row groups sized for random access; vectors as bytes, because Delta has no
+float16). They are committed as add/remove actions with Delta's retries off: a writer that loses the race for a version
+reads the log and decides again. Columns that are constant in a file are Delta partition columns, in the log and not in
+the file: the footer of a file of features with thirteen columns took five times longer to read than one with three.
+Why not Iceberg: pyiceberg needs a catalogue service or a database in addition to S3.
+Cost (two cores, `make bench`): a commit takes 11 ms in a table of 50 shards, 34 ms at 1,000, 117 ms at 5,000,
 and about 110 ms on a loopback S3 server up to 500; a table of 5,000 shards opens in 180 ms.
 """
 
@@ -60,7 +60,7 @@ class Table:
             return Snapshot.of(self.schema, self.location, delta)
 
     def has(self, partition: Partition, shard: str, fingerprint: str) -> bool:
-        """Whether this shard is committed with this fingerprint: then there is nothing to compute."""
+        """Return whether this shard is committed with this fingerprint, so that it need not be computed."""
         self._check(partition)
         current = self.snapshot().find(partition, shard)
         return current is not None and current.fingerprint == fingerprint
@@ -75,21 +75,21 @@ class Table:
         constants: Mapping[str, Any] | None = None,
         force: bool = False,
     ) -> ShardWriter:
-        """Return a context manager that writes one shard and commits it at its end, or leaves the table unchanged."""
+        """Return a context manager that writes one shard and commits it at the end; after an error nothing changes."""
         self._check(partition)
         provenance = {"_shard": shard, "_fingerprint": fingerprint, "_written_by": run_id}
         return ShardWriter(self, self.schema.cast_constants({**partition, **(constants or {}), **provenance}), force)
 
     def commit(self, rows: pa.Table, partition: Partition, shard: str, **options: Any) -> bool:
-        """Write one shard from rows in memory, with the options of `writer`. Return False if it was there already."""
+        """Write one shard from rows in memory, with the options of `writer`. Return False if it existed already."""
         with self.writer(partition, shard, **options) as writer:
             writer.write(rows)
         return writer.committed
 
     def publish(self, add: AddAction, constants: Mapping[str, Any], force: bool) -> tuple[bool, bool]:
-        """Make a written file the shard's content, unless the shard has this fingerprint already.
+        """Commit a written file as the shard's content, unless the shard already has this fingerprint.
 
-        Return whether it is the content, and whether a commit was tried.
+        Return whether the file is now the content, and whether a commit was tried.
         """
         partition = {name: constants[name] for name in self.schema.partition_by}
         is_content = True
@@ -99,7 +99,7 @@ class Table:
             current = snapshot.find(partition, constants["_shard"])
             if current is None:
                 return [add]
-            if current.path == add.path:  # an earlier attempt succeeded, though its answer was lost
+            if current.path == add.path:  # an earlier attempt succeeded, but its response was lost
                 return []
             if current.fingerprint == constants["_fingerprint"] and not force:
                 is_content = False
@@ -118,7 +118,7 @@ class Table:
     ) -> list[str]:
         """Remove the shards of a partition that are not in `keep` from the newest version; return their names.
 
-        A stage calls it at its end, when its shards may differ from those of the run before. Only shards whose names
+        A stage calls this at its end if its shards may differ from those of the previous run. Only shards whose names
         begin with `prefix` and for which `only` is true are removed.
         """
         self._check(partition)
@@ -136,7 +136,7 @@ class Table:
         return retired
 
     def gc(self, older_than_hours: int, dry_run: bool = False) -> list[str]:
-        """Delete files that only older versions use or that dead writers left; return their names."""
+        """Delete files that only older versions use, and files left by writers that died; return their names."""
         with self._lock, self._errors("collect garbage"):
             delta = self._open()
             if delta is None:
@@ -144,7 +144,7 @@ class Table:
             return list(delta.vacuum(older_than_hours, dry_run, enforce_retention_duration=False, full=True))
 
     def _transact(self, plan: Callable[[Snapshot], Actions]) -> bool:
-        """Commit the actions that `plan` returns for the newest snapshot; after a lost race plan again.
+        """Commit the actions that `plan` returns for the newest snapshot; after losing a race, plan again.
 
         Without actions nothing is committed. Return whether a commit was tried.
         """
@@ -163,10 +163,12 @@ class Table:
                         commit_properties=CommitProperties(max_commit_retries=0),
                     )
                     return True
-                except CommitFailedError:  # another writer was faster, or created the table
+                except CommitFailedError:  # another writer committed first, or created the table
                     pause_s = random.uniform(0, min(1.0, 0.01 * 2**attempt))
             time.sleep(pause_s)
-        raise StoreError(f"table {self.name}: lost the race for a commit {COMMIT_ATTEMPTS} times; run it again")
+        raise StoreError(
+            f"table {self.name}: {COMMIT_ATTEMPTS} commits in a row lost the race to another writer; run it again"
+        )
 
     def _open(self) -> DeltaTable | None:
         """Return the table at its newest version; None if there is no table yet."""
@@ -225,10 +227,10 @@ class Table:
             raise SchemaError(f"table {self.name} is partitioned by {', '.join(expected)}; given: {given}")
 
     @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
+    def _errors(self, action: str) -> Iterator[None]:
         try:
             yield
         except StoreError:
             raise
         except (DeltaError, OSError, pa.ArrowException) as error:
-            raise StoreError(f"table {self.name}: could not {doing} at {self.uri}: {error}") from error
+            raise StoreError(f"table {self.name}: could not {action} at {self.uri}: {error}") from error

@@ -1,8 +1,8 @@
-"""Vectors in tables: each is the bytes of its floats, little-endian; all in a file have one width.
+"""Vectors in tables: each is stored as the bytes of its floats, little-endian; all vectors of a file have one width.
 
 Why not lists of floats: a full read of `fixed_size_list<float16>` is four times slower than of bytes, and Delta has no
 float16. SQL users see `FLOAT[]`: the catalogue's views pass every vector column through `decode_for_sql`. Files of
-different widths share a table, so that any backbone fits.
+different widths share a table, so that every backbone can use it.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 def encode(vectors_TD: Floats, dtype: str) -> pa.Array:
-    """Return the rows of a 2-D array as a column of bytes; memory is shared with an array of the right type."""
+    """Return the rows of a 2-D array as a column of bytes; an array of the right type is not copied."""
     if vectors_TD.ndim != 2 or vectors_TD.shape[1] == 0:
         raise ValueError(f"vectors must be a 2-D array (rows x width), not of shape {vectors_TD.shape}")
     little_TD = np.ascontiguousarray(vectors_TD, dtype=np.dtype(dtype).newbyteorder("<"))

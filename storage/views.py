@@ -12,20 +12,20 @@ class View(NamedTuple):
 
 
 TITLE_KEY = r"nullif(trim(regexp_replace(regexp_replace(lower(title), '^how to ', ''), '[^\pL\pN]+', ' ', 'g')), '')"
-"""Titles that differ in case and punctuation only are equal; one without letters and digits equals no other."""
+"""SQL of a key that is equal for titles that differ only in case and punctuation; null without letters and digits."""
 
 
 def narrations_of_shard(source: str, shard: str) -> str:
-    """Return a query for those `video_narrations` that lie in one shard of `narrations`; both names quoted for SQL.
+    """Return a query for the rows of `video_narrations` in one shard of `narrations`; both names are quoted for SQL.
 
-    The same rule, for one source: it reads that shard and the sources before it, not all narrations.
+    It reads only that shard and the sources before it, not all narrations.
     """
     return f"""SELECT * FROM narrations WHERE source = {source} AND _shard = {shard}
         AND video_id NOT IN (SELECT video_id FROM narrations WHERE source < {source})"""
 
 
 VIEWS = (
-    View("video_narrations", "the narrations that count: those of the first source, by name, that narrates a video", """
+    View("video_narrations", "the narrations used for each video: those of the first source, by name, that has any", """
         SELECT n.* FROM narrations n
         JOIN (SELECT video_id, min(source) AS source FROM narrations GROUP BY video_id) AS first
           ON first.video_id = n.video_id AND first.source = n.source"""),
@@ -36,20 +36,6 @@ VIEWS = (
     View("label_reasons", "why pseudo-labels were kept or dropped, by model and round", """
         SELECT model_id, round, reason, count(*) AS labels, round(avg(score), 4) AS mean_score
         FROM pseudo_labels GROUP BY ALL ORDER BY model_id, round, labels DESC"""),
-    View("label_precision", "precision of labels on HT-Step's annotated videos: kept, shown and right, in %", """
-        WITH truth AS (SELECT video_id, text, floor(start_s) AS start_s, ceil(end_s) AS end_s
-                       FROM annotations WHERE benchmark = 'htstep' AND alignable),
-             judged AS (SELECT p.model_id, p.round, any_value(p.kept) AS kept, count(t.video_id) > 0 AS is_shown,
-                               count(*) FILTER (p.peak_s BETWEEN t.start_s AND t.end_s) > 0 AS is_right
-                        FROM pseudo_labels p JOIN steps s ON s.article_id = p.article_id AND s.row = p.step_row
-                        LEFT JOIN truth t ON t.video_id = p.video_id AND t.text = s.headline
-                        WHERE p.video_id IN (SELECT video_id FROM truth)
-                        GROUP BY p.model_id, p.round, p.video_id, p.article_id, p.step_row)
-        SELECT model_id, round, count(*) AS labels, round(100.0 * avg(kept::INT), 1) AS kept_percent,
-               round(100.0 * avg(is_right::INT) FILTER (kept), 1) AS kept_right_percent,
-               round(100.0 * avg(is_shown::INT) FILTER (kept), 1) AS kept_shown_percent,
-               round(100.0 * avg(is_right::INT) FILTER (is_shown), 1) AS shown_right_percent
-        FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("step_quality", "mean score of each step, by model and round: rank 1 is the best of its round", """
         SELECT p.model_id, p.round, p.article_id, p.step_row, any_value(s.headline) AS headline,
                count(*) AS videos, round(avg(p.score), 4) AS mean_score, round(avg(p.kept::INT), 4) AS kept_share,
@@ -74,15 +60,6 @@ VIEWS = (
         SELECT model_id, method, pathway, split, judge, bin / 10 AS low, (bin + 1) / 10 AS high, count(*) AS steps,
                round(avg(greatest(0, least(1, score))), 4) AS mean_score, round(avg(is_shown::INT), 4) AS shown
         FROM binned GROUP BY ALL ORDER BY ALL"""),
-    View("video_recall", "share of each video's annotated steps that a model finds (HT-Step R@1)", """
-        WITH judged AS (SELECT p.model_id, p.method, p.pathway, p.video_id, p.article_id, a.split, p.label,
-                               bool_or(p.peak_s BETWEEN floor(a.start_s) AND ceil(a.end_s)) AS is_right
-                        FROM predictions p JOIN annotations a ON a.video_id = p.video_id AND a.article_id = p.article_id
-                             AND try_cast(a.step_id AS BIGINT) = p.label
-                        WHERE p.protocol = 'htstep-r1' AND a.benchmark = 'htstep' AND a.alignable GROUP BY ALL)
-        SELECT model_id, method, pathway, split, video_id, article_id, count(*) AS steps,
-               count(*) FILTER (is_right) AS found, round(100.0 * avg(is_right::INT), 1) AS recall_percent
-        FROM judged GROUP BY ALL ORDER BY ALL"""),
     View("rejects_by_reason", "number of rejected items, by stage and reason", """
         SELECT stage, reason, count(*) AS items, min(item) AS example
         FROM rejects GROUP BY ALL ORDER BY items DESC, stage, reason"""),
@@ -95,7 +72,7 @@ VIEWS = (
         UNION ALL SELECT 'annotations', benchmark, count(*), count(DISTINCT video_id) FROM annotations GROUP BY ALL
         UNION ALL SELECT 'features', backbone, count(*), count(*) FILTER (second = 0) FROM features GROUP BY ALL
         ORDER BY ALL"""),
-    View("missing", "what the corpus lacks, one row an item: videos without features, tasks without articles, ...", """
+    View("missing", "what the corpus lacks, one row per item: videos without features, tasks without articles, ...", """
         WITH narrated AS (SELECT DISTINCT video_id FROM narrations),
              seen AS (SELECT DISTINCT video_id FROM features WHERE second = 0),
              listed AS (SELECT DISTINCT video_id FROM videos),
@@ -114,7 +91,7 @@ VIEWS = (
                   WHERE article_id IS NOT NULL AND article_id NOT IN (SELECT article_id FROM articles)
         UNION ALL SELECT 'articles without steps, here or under the same title', article_id FROM articles
                   WHERE lower(title) NOT IN (SELECT title FROM grounded)"""),
-    View("pairing_winners", "the five best articles of each video by votes, and whether its metadata agrees", f"""
+    View("pairing_winners", "each video's five articles with most votes, and whether its metadata agrees", f"""
         WITH titled AS (SELECT article_id, min({TITLE_KEY}) AS title FROM articles GROUP BY ALL),
              truth AS (SELECT p.video_id, p.article_id, t.title FROM pairs p JOIN titled t USING (article_id)
                        WHERE p.selection = 'metadata')
@@ -122,12 +99,12 @@ VIEWS = (
                coalesce(p.article_id = m.article_id OR t.title = m.title, false) AS is_right
         FROM pairs p JOIN truth m USING (video_id) JOIN titled t ON t.article_id = p.article_id
         WHERE p.selection = 'random_top5'"""),
-    View("pairing_agreement", "share of videos whose own task has the most votes, or is one of the best five", """
+    View("pairing_agreement", "share of videos whose metadata names the first article by votes, or one of five", """
         SELECT encoder, count(*) FILTER (rank = 1) AS videos,
                round(100.0 * count(*) FILTER (rank = 1 AND is_right) / videos, 2) AS top1_percent,
                round(100.0 * count(DISTINCT video_id) FILTER (is_right) / videos, 2) AS top5_percent
         FROM pairing_winners GROUP BY ALL ORDER BY ALL"""),
-    View("pairing_by_confidence", "pairing_agreement without the least confident, by margin of votes or similarity", """
+    View("pairing_by_confidence", "pairing_agreement without the least confident videos, by either margin", """
         WITH placed AS (
             SELECT encoder, is_right,
                    row_number() OVER (PARTITION BY encoder ORDER BY confidence, video_id) - 1 AS by_votes,
@@ -142,7 +119,7 @@ VIEWS = (
                  AS by_similarity_margin
         FROM placed, (SELECT unnest([0, 10, 25, 50, 75, 90]) AS left_out)
         GROUP BY encoder, left_out HAVING videos_kept > 0 ORDER BY encoder, left_out"""),
-    View("hub_titles", "titles by votes: narrations and videos won, and the videos that are about them", """
+    View("hub_titles", "titles by votes: narrations and videos that voted for them, and videos about them", """
         WITH named AS (SELECT article_id, count(*) AS videos FROM pairs WHERE selection = 'metadata' GROUP BY ALL),
              drawn AS (SELECT encoder, article_id, sum(votes)::BIGINT AS narrations,
                               count(*) FILTER (rank = 1) AS videos_won
@@ -155,22 +132,9 @@ VIEWS = (
         ORDER BY d.encoder, d.narrations DESC, d.article_id"""),
     View("measured_runs", "completed runs that measured models on all benchmarks, newest first", """
         SELECT run_id, stages, configuration, started_at FROM runs
-        WHERE state = 'completed' AND list_has_any(stages, ['evaluation', 'ablate main', 'ablate all'])
+        WHERE state = 'completed' AND configuration ->> '$.measures' = 'true'
         ORDER BY started_at DESC"""),
-    View("reported_splits", "the split that results are reported on, by benchmark: test, if it is measured", """
-        SELECT benchmark, coalesce(min(split) FILTER (split LIKE 'test%'), min(split)) AS split
-        FROM metrics GROUP BY benchmark"""),
-    View("metrics_beside_paper", "our numbers next to the paper's", """
-        SELECT m.model_id, coalesce(m.benchmark, p.benchmark) AS benchmark,
-               coalesce(m.protocol, p.protocol) AS protocol, m.protocol_version, coalesce(m.split, p.split) AS split,
-               coalesce(m.method, p.method) AS method, coalesce(m.pathway, p.pathway) AS pathway,
-               coalesce(m.metric, p.metric) AS metric,
-               m.value AS ours, m.low, m.high, p.value AS paper, round(m.value - p.value, 2) AS difference
-        FROM metrics m
-        FULL JOIN paper p ON (m.benchmark, m.protocol, m.metric, m.method, m.pathway) =
-                             (p.benchmark, p.protocol, p.metric, p.method, p.pathway) AND starts_with(m.split, p.split)
-        ORDER BY benchmark, protocol, metric, split, method, pathway, model_id"""),
-    View("ablation_means", "the ablation tables: mean and spread over seeds, beside the paper's number", """
+    View("ablation_means", "the ablation tables: mean and standard deviation over seeds, beside the paper's number", """
         SELECT ablation, settings, row, variant, measure, count(*) AS seeds, round(avg(value), 2) AS mean,
                round(stddev_samp(value), 2) AS spread, any_value(paper) AS paper
         FROM ablations GROUP BY ALL ORDER BY ALL"""),

@@ -39,7 +39,7 @@ def make_store(folder: Path) -> None:
     store = Store(job.store)
     stages = {stage.name: stage for stage in STAGES}
     names = ["import", "burn-in", "rounds", "evaluation", "report"]
-    with record_run(store, RUN, names, job.model_dump()):
+    with record_run(store, RUN, names, job.model_dump(), measures=True):
         run_stage(job, stages["import"], run_here)
         _pair(store)
         for name in names[1:]:
@@ -63,4 +63,5 @@ def copy_of(job: Job, folder: Path) -> Job:
 def video_files(store: Store) -> dict[str, Path]:
     """The files of the videos, by id."""
     rows = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
-    return {row["video_id"]: Path(row["uri"]) for row in rows if (row["uri"] or "").endswith(".mp4")}
+    uris = {row["video_id"]: row["uri"] for row in rows if (row["uri"] or "").endswith(".mp4")}
+    return {video_id: Path(store.objects.resolve(uri)) for video_id, uri in uris.items()}

@@ -1,4 +1,4 @@
-"""What TAN and VINA have in common: the fields of their configurations, and the check of the features they are given.
+"""Shared by TAN and VINA: the fields of their configurations, and the check of their features.
 
 The transformer itself is in `transformer`; an aligner is a module that turns a Batch into an Alignment.
 """
@@ -13,7 +13,7 @@ class AlignerConfig:
     """The size of an aligner; the defaults are those of both papers."""
 
     video_width: int = 1024
-    """Numbers in a feature vector."""
+    """Width of a feature vector."""
     width: int = 512
     """Channels of the transformer."""
     layers: int = 6

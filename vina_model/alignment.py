@@ -29,11 +29,11 @@ def mask_of(lengths_B: Tensor, size: int) -> Tensor:
     return torch.arange(size, device=lengths_B.device) < lengths_B[:, None]
 
 
-def indirect_pathway(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor, xi: float = XI) -> Tensor:
+def indirect_pathway(sn_BSN: Tensor, nv_BNT: Tensor, narrations_BN: Tensor) -> Tensor:
     """Return A^SNV = softmax_n(A^SN / xi) A^NV without padded narrations; zeros where a video has no narration."""
     absent_B1N = ~narrations_BN[:, None, :]
     with torch.autocast(sn_BSN.device.type, enabled=False):
-        logits_BSN = (sn_BSN / xi).masked_fill(absent_B1N, torch.finfo(sn_BSN.dtype).min)
+        logits_BSN = (sn_BSN / XI).masked_fill(absent_B1N, torch.finfo(sn_BSN.dtype).min)
         return logits_BSN.softmax(2).masked_fill(absent_B1N, 0) @ nv_BNT
 
 

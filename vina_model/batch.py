@@ -5,8 +5,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from vina_model.alignment import mask_of, precise
 from vina_model.tokenizer import Tokenizer
@@ -55,6 +58,15 @@ class Batch:
     """Number of seconds of each video."""
     narrations: Texts | None = None
     steps: Texts | None = None
+
+    @classmethod
+    def of(
+        cls, features: Sequence[npt.NDArray[np.floating]], narrations: Texts | None = None, steps: Texts | None = None
+    ) -> "Batch":
+        """Pad the features of some videos, T x V each, with zeros."""
+        videos = [torch.from_numpy(features_TV.astype(np.float32)) for features_TV in features]
+        seconds_B = torch.tensor([len(video_TV) for video_TV in videos])
+        return cls(pad_sequence(videos, batch_first=True), seconds_B, narrations, steps)
 
     def __post_init__(self) -> None:
         shape = list(self.video_BTV.shape)

@@ -2,7 +2,7 @@
 
 Chosen: the Laplacian of Gaussian, scaled so that a plateau of half-width w has its largest response at scale w, equal
 to its height above its surroundings. This contrast is the score: noise on a long plateau is higher than the plateau
-but stands out less. It costs that a plateau's edges respond too, with half its height. Filters are products of
+but stands out less. Drawback: the edges of a plateau respond too, with half its height. Filters are products of
 spectra, on many rows at once; the tests compare them with a plain loop.
 """
 
@@ -23,11 +23,11 @@ RATIO = 2 ** (1 / 3)
 LIMIT = 16
 THRESHOLD = 0.5
 CANDIDATES = 8
-"""Candidates of a row, the strongest, that are kept for each detection that is asked for."""
+"""Number of strongest candidates of a row that are kept for each requested detection."""
 FAINT = 1e-3
-"""A response below this share of its row's strongest may be rounding, and is left out."""
+"""Responses below this share of the strongest of their row may be rounding errors, and are dropped."""
 NUMBERS_AT_ONCE = 2**21
-"""The most numbers in one product of spectra; more rows are computed in turns, to bound the memory."""
+"""Most numbers in one product of spectra; more rows are computed in several passes, to bound the memory."""
 
 
 class DetectedSegments(NamedTuple):

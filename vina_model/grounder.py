@@ -25,7 +25,7 @@ from vina_model.windows import align_in_windows
 
 Matrix = npt.NDArray[np.float32]
 WITHOUT_NARRATIONS, WITH_NARRATIONS = "without narrations", "with narrations"
-"""Presence has a calibration for each: the matrix of step scores is another one with narrations."""
+"""Presence is calibrated for both, because the matrix of step scores differs with narrations."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class GroundedStep:
     score: float
     """How much better the segment fits the step than its surroundings."""
     presence: float | None
-    """Probability that the step is shown at all; None if the model was never calibrated."""
+    """Probability that the step is shown at all; None if the model is not calibrated."""
     num_known_words: int
-    """Number of its words in the model's vocabulary; without any, the segment means nothing."""
+    """Number of its words in the model's vocabulary; if 0, the segment is meaningless."""
 
     @property
     def is_shown(self) -> bool | None:
-        """Whether the step is more likely shown than not; None if the model was never calibrated."""
+        """Whether the step is more likely shown than not; None if the model is not calibrated."""
         return None if self.presence is None else self.presence >= SHOWN
 
 
@@ -60,11 +60,11 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Grounder:
-    """A trained model with all it needs to be used without a store."""
+    """A trained model that works without a store."""
 
     model: Vina
     presence: Mapping[str, Presence] = field(default_factory=dict)
-    """By WITHOUT_NARRATIONS and WITH_NARRATIONS; empty if the model was never calibrated."""
+    """By WITHOUT_NARRATIONS and WITH_NARRATIONS; empty if the model is not calibrated."""
     backbone: str = ""
     """The network whose features it takes."""
     made_with: Mapping[str, Any] = field(default_factory=dict)
@@ -74,12 +74,12 @@ class Grounder:
 
     @classmethod
     def from_checkpoint(cls, path: FileLike, device: str = "cpu") -> "Grounder":
-        """Read a model's file, or a checkpoint of its training; no code in it is run."""
+        """Read a model's file, or a checkpoint of its training; without running code from it."""
         try:
             saved = torch.load(path, map_location="cpu", weights_only=True)
         except FileNotFoundError:
             raise ValueError(f"there is no checkpoint at {path}: name the file of a trained model") from None
-        except Exception as error:  # torch raises whatever a damaged file leads it to
+        except Exception as error:  # torch raises many types for damaged files
             raise ValueError(f"{path} cannot be read as a checkpoint: {str(error)[:300]}") from error
         try:
             return cls.of(saved, device)
@@ -109,7 +109,7 @@ class Grounder:
 
     @torch.inference_mode()
     def ground(self, features: npt.ArrayLike, steps: Sequence[str], narrations: Sequence[str] = ()) -> Grounding:
-        """Find the steps in features T x V of the model's backbone, one row a second; narrations in spoken order."""
+        """Find the steps in features T x V of the model's backbone, one row per second; narrations in spoken order."""
         features_TV = np.asarray(features, np.float32)
         if not steps:
             raise ValueError("there are no steps: give at least one")

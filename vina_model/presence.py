@@ -1,8 +1,8 @@
 """Whether a step is shown at all: a probability, from how its row of an alignment matrix stands among the others.
 
 A step that is missing from a video has a highest second too, so a peak alone is no proof. A logistic regression on
-seven numbers of a row is fitted on annotated videos. Chosen: nothing stronger; boosted trees on eleven such numbers
-gained 0.005 of AUC on the demo world.
+seven numbers of a row is fitted on annotated videos. A stronger model was not worth it: boosted trees on eleven such
+numbers gained 0.005 of AUC on the demo world.
 """
 
 # B videos, S steps, T seconds, E kinds of evidence, N rows that are fitted on.
@@ -31,7 +31,7 @@ PENALTY = 2.0
 FEWEST = 10
 """The fewest steps of each kind, shown and not shown, that a fit needs."""
 SHOWN = 0.5
-"""The least probability of a step that counts as shown."""
+"""Lowest probability of a step that counts as shown."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Presence:
 
     @classmethod
     def fit(cls, evidence_NE: Tensor, shown_N: Tensor) -> "Presence":
-        """Fit the weights; a ValueError if too few steps are shown, or too few are not."""
+        """Fit the weights. Raise ValueError if too few steps are shown, or too few are not."""
         num_shown = int(shown_N.sum())
         if min(num_shown, len(shown_N) - num_shown) < FEWEST:
             raise ValueError(f"{num_shown} of {len(shown_N)} steps are shown: {FEWEST} of each kind are needed")

@@ -1,7 +1,7 @@
 """S3D trained with MIL-NCE on HowTo100M (Miech et al. 2020, `s3d_howto100m.pth`), in the published key names.
 
 Chosen: the plain network, layer by layer as published, so that a checkpoint loads key for key and a reader can check
-it. Costs 37.7 GFLOP a clip of 16 frames of 224 x 224, and twice the time of its form in `s3d_inference`.
+it. Costs 37.7 GFLOP per clip of 16 frames of 224 x 224, and twice the time of its form in `s3d_inference`.
 """
 
 # B clips, C channels, T frames, H height, W width (halved by space-to-depth and the pools), D = 1024 features,
@@ -18,6 +18,8 @@ from torch.nn import functional as F
 from vina_model.s3d_text import JOINT_WIDTH, TextTower
 
 FEATURE_WIDTH = 1024
+NAMED = 3
+"""Tensors of each kind that an error about weights names."""
 
 # name: channels in, and out of: branch 0; branch 1 reduced, branch 1; branch 2 reduced, branch 2; branch 3
 INCEPTION_BLOCKS = {
@@ -172,7 +174,7 @@ def check_clips(video_BCTHW: Tensor) -> None:
         raise ValueError(f"clips must hold floats in [0, 1], not {video_BCTHW.dtype}: divide bytes by 255")
 
 
-def load_state(model: nn.Module, state: Mapping[str, object], shown: int = 3) -> None:
+def load_state(model: nn.Module, state: Mapping[str, object]) -> None:
     """Copy a checkpoint's tensors into the model; refuse other names, shapes or types, naming the first few."""
     if not isinstance(state, Mapping):
         raise ValueError(f"these weights are a {type(state).__name__}: a state dict, names to tensors, is expected")
@@ -184,7 +186,7 @@ def load_state(model: nn.Module, state: Mapping[str, object], shown: int = 3) ->
         "wrong": [f"{name} is {problem}" for name, problem in wrong.items() if problem],
     }
     problems = [
-        f"{kind}: {', '.join(names[:shown])}" + (f" and {len(names) - shown} more" if len(names) > shown else "")
+        f"{kind}: {', '.join(names[:NAMED])}" + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
         for kind, names in differences.items()
         if names
     ]

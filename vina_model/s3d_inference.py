@@ -1,9 +1,9 @@
-"""S3D's video tower for extraction: equal to the plain one to 1e-4, at 1.9 clips a second and core, not 0.8.
+"""S3D's video tower for extraction: equal to the plain one to 1e-4, at 1.9 clips per second and core, not 0.8.
 
 Chosen by measurement (16 x 224 x 224, float32, AVX2; 94 % of matmul's speed): batch norm folded into the weights;
 activations stored B x T x H x W x C, so that each convolution and pool is a 2-d one on a view, over space or over time;
 CPUs take a batch 0.8 megapixels at a time (9 to 25 % faster than whole). torch.compile and fused ReLU gained nothing.
-Costs: inference only; CUDA's float16 rounds features by 1e-3 (not run on a GPU). Busy cores want one thread a process.
+Costs: inference only; CUDA's float16 rounds features by 1e-3 (not run on a GPU). On busy cores use one thread.
 """
 
 # B clips, T frames, H height, W width, C channels, O channels out, P = H x W positions, N = B x T frames,

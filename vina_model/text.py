@@ -133,21 +133,21 @@ class WordTraining:
     """How Word2Vec is trained on a corpus's own sentences; the fields have gensim's names."""
 
     vector_size: int = 300
-    """Numbers of a word vector."""
+    """Width of a word vector."""
     window: int = 5
-    """The farthest that a context word may stand, in words."""
+    """Size of the context window, in words."""
     min_count: int = 5
-    """Words that occur less often than this are unknown."""
+    """Words that occur less often are unknown."""
     sg: int = 1
     """1: skip-gram, the better one for rare words and small corpora; 0: the faster continuous bag of words."""
     negative: int = 5
-    """Noise words drawn against each true context word."""
+    """Negative samples per context word."""
     sample: float = 1e-3
-    """Words with a larger share of the corpus than this are thinned out; 0 keeps them all, as a tiny corpus needs."""
+    """Words with a larger share of the corpus than this are subsampled; 0 keeps them all, which a tiny corpus needs."""
     epochs: int = 5
-    """Passes over the sentences."""
+    """Training epochs."""
     seed: int = 0
-    """Draws the first vectors, the noise words and the thinning."""
+    """Random seed."""
 
 
 def train_word_vectors(sentences: Iterable[str], settings: WordTraining) -> "KeyedVectors":

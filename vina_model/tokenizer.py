@@ -29,7 +29,7 @@ class Tokenizer:
     """
 
     def __init__(self, vocabulary: Sequence[str], expected_words: int = VOCABULARY_SIZE) -> None:
-        """A dictionary of another size than the weights expect would give wrong ids in silence: it is refused."""
+        """A dictionary of another size than the weights expect would silently give wrong ids, so it is refused."""
         if len(vocabulary) != expected_words:
             raise ValueError(
                 f"the vocabulary holds {len(vocabulary):,} words where the text tower knows {expected_words:,}: "

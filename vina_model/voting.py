@@ -1,6 +1,6 @@
 """Which title each sentence is most similar to: exact, in bounded memory, the same in any block size on any device.
 
-Chosen: one float32 product a block of sentences, reduced at once to the maximum of every 16 titles, so that all that
+Chosen: one float32 product per block of sentences, reduced at once to the maximum of every 16 titles, so that all that
 follows touches a sixteenth of the scores. Rounding depends on device and block, so titles that are as close to
 the maximum as rounding could explain are compared again in float64 on the CPU; there are few. Equal ones: the first.
 """

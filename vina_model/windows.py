@@ -24,7 +24,7 @@ def align_in_windows(align: Callable[[Batch], Alignment], batch: Batch, window: 
     """Align a batch; a video that is longer than the window must be alone in it."""
     num_seconds = int(batch.seconds_B.max())
     starts = window_starts(num_seconds, window, overlap)
-    batch = batch.between(0, num_seconds)  # a window of nothing but padding would be refused
+    batch = batch.between(0, num_seconds)  # a window of padding only would be refused
     if len(starts) == 1:
         return align(batch)
     if len(batch.video_BTV) != 1:

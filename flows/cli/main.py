@@ -20,26 +20,26 @@ from flows.cli.commands import (
     statistics,
     store,
 )
-from flows.cli.commands.shared import Work
+from flows.cli.commands.shared import Work, WrongCommand
 from flows.quiet_end import QuietEnd
-from storage import QueryError, SchemaError
+from storage import QueryError
 from tasks.pipeline.job import Interrupted
 
 DEFAULT_STORE = "vina-store"
 YOUTUBE_ID = re.compile(r"[\w-]{11}")
 ENVIRONMENT = {  # defaults
     "OMP_WAIT_POLICY": "passive",  # spinning threads run at a tenth of the speed when a core is busy
-    # For the server that `vina run` starts if none is configured: it sends nothing anywhere.
+    # For the server that `vina run` starts if none is configured: it sends no telemetry.
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "60",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "vina",
-    "PREFECT_LOGGING_LEVEL": "WARNING" if sys.stderr.isatty() else "INFO",  # a terminal has bars
+    "PREFECT_LOGGING_LEVEL": "WARNING" if sys.stderr.isatty() else "INFO",  # a terminal shows progress bars
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse and run; an error of the user becomes one line and an exit code."""
+    """Parse the arguments and run the command; print an error of the user as one line, and return the exit code."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     parser = _parser()
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Interrupted as stop:
         print(f"vina: {stop}", file=sys.stderr)
         return 130
-    except (QueryError, SchemaError) as error:
+    except (QueryError, WrongCommand) as error:
         print(f"vina: {error}", file=sys.stderr)
         return 2
     except (ValueError, OSError) as error:
@@ -102,6 +102,6 @@ def entry() -> NoReturn:
     end = QuietEnd()
     try:
         end.code = main()
-    except SystemExit as stop:  # argparse's, for a wrong command and for --help
+    except SystemExit as stop:  # raised by argparse for a wrong command and for --help
         end.code = stop.code if isinstance(stop.code, int) else 0
     sys.exit(end.code)

@@ -1,7 +1,7 @@
 """`vina explore`: the store in a browser, on FastAPI, with the pages that `vina ground` and `vina report` write.
 
-It only reads. It answers this machine alone by default, and only under the names it was started for: a page of another
-site that makes the browser ask here under its own name gets nothing.
+It only reads. By default it listens on loopback only, and it answers only requests for the host names it was started
+with: a page of another site cannot read the store through the user's browser (DNS rebinding).
 """
 
 import ipaddress
@@ -33,11 +33,11 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
 }
-"""In addition to the policy of each page."""
+"""Response headers, in addition to the policy in each page."""
 
 
 def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ()) -> FastAPI:
-    """Return the web app; `names` are the hosts it answers to, `video_folders` more folders whose videos it serves."""
+    """Return the web app; `names` are the host names it answers to, `video_folders` further folders to serve."""
     app = FastAPI(title="VINA", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names)
     video_files = _VideoFiles(store, video_folders)
@@ -45,7 +45,7 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
     @app.middleware("http")
     async def guard(request: Request, call_next: Any) -> Response:
         if request.url.path != "/" and request.headers.get("Sec-Fetch-Site") == "cross-site":
-            return Response("a page of another site asks: begin at /", 403)
+            return Response("requests from pages of other sites are refused: start at /", 403)
         response: Response = await call_next(request)
         response.headers.update(HEADERS)
         return response
@@ -84,7 +84,7 @@ def make_app(store: Store, names: list[str], video_folders: Sequence[Path] = ())
 
 
 class _VideoFiles:
-    """The videos of a store as files; those on S3 are copied once, while the app runs."""
+    """The video files of a store. Those on S3 are copied to a temporary folder once."""
 
     def __init__(self, store: Store, video_folders: Sequence[Path]) -> None:
         self._store, self._lock = store, threading.Lock()
@@ -93,22 +93,22 @@ class _VideoFiles:
         self._copies: dict[str, Path] = {}
 
     def path(self, video_id: str) -> Path:
-        """Return the file that the table `videos` names; a ValueError if there is none, or if it must not be served."""
+        """Return the file that `videos` names. Raise ValueError if there is none, or if it must not be served."""
         uri = explorer_pages.video_uri_of(self._store, video_id)
         if uri is None or Path(uri).suffix.lower() not in KINDS:
-            raise ValueError(f"video {video_id!r} has no video that a browser plays")
+            raise ValueError(f"video {video_id!r} has no video file that a browser can play")
         if not self._is_served(uri):
             raise ValueError(
                 f"{uri} is neither in the store nor in a folder that was imported: "
-                "`vina explore --videos FOLDER` serves it"
+                "serve it with `vina explore --videos FOLDER`"
             )
         with self._lock:
             if uri not in self._copies:
                 folder = Path(self._folder.name) / str(len(self._copies))
-                folder.mkdir(exist_ok=True)  # left by a video that could not be fetched
+                folder.mkdir(exist_ok=True)  # it exists if an earlier fetch failed
                 self._copies[uri] = local_video(uri, folder)
         if not self._copies[uri].is_file():
-            raise ValueError(f"the file of video {video_id!r} is not there: {uri}")
+            raise ValueError(f"the file of video {video_id!r} does not exist: {uri}")
         return self._copies[uri]
 
     def _is_served(self, uri: str) -> bool:
@@ -135,18 +135,18 @@ def _imported_folders(store: Store) -> list[Path]:
 def serve(store: Store, host: str, port: int, video_folders: Sequence[Path] = ()) -> int:
     """Serve until Ctrl-C."""
     if not is_local(host):
-        LOG.warning("%s: everyone who reaches this address can read the store at %s", host, store.uri)
+        LOG.warning("%s: everyone who can reach this address can read the store at %s", host, store.uri)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise ValueError(f"{host}, port {port} cannot be listened on: {why} (--port N)") from error
+            raise ValueError(f"cannot listen on {host}, port {port}: {why} (choose another with --port N)") from error
     with Catalogue(store):  # a broken store is reported now, not in the browser
         pass
     names = [*LOCAL, *([] if is_local(host) else [host] if host not in ("0.0.0.0", "::") else ["*"])]
-    print(f"look at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)", flush=True)
+    print(f"open http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C stops the server)", flush=True)
     uvicorn.run(make_app(store, names, video_folders), host=host, port=port, log_level="warning", server_header=False)
     return 0
 

@@ -1,7 +1,7 @@
 """Make the ablation tables: train and measure what is missing, and store every cell.
 
 A part trains and measures the models of one set of settings, so that parts run side by side on the pool. Every model is
-the one that `vina run` would train with the same settings: it is used if it is there, and continued if it was
+the one that `vina run` would train with the same settings: it is reused if it exists, and continued if its training was
 interrupted.
 """
 
@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from storage import Store, fingerprint_of
 from storage.catalogue import Catalogue, quoted
-from tasks.ablations.tables import DISCARDED, Row, rows_of
-from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
-from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.ablations.tables import DISCARDED, MEASURED_ON, Row, on_all_benchmarks, rows_of
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import BURNT_IN, SENTENCES, STUDENTS, TAN_LC, TAN_PE_LC
 from tasks.evaluation.methods import Method, trained
 from tasks.evaluation.queries import read_queries
@@ -23,6 +22,7 @@ from tasks.evaluation.stage import Evaluation, trained_methods, untrained_method
 from tasks.evaluation.truth import splits_of
 from tasks.pairing.encoders import foresee_encoder
 from tasks.pairing.settings import PairingSettings
+from tasks.pipeline import progress
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import Part, PartKind, RunParts, run_here
 from tasks.training.corpus import Corpus
@@ -30,7 +30,7 @@ from tasks.training.curriculum import Curriculum
 from tasks.training.model_ids import model_ids
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
-from tasks.training.stage import burn_in, rounds
+from tasks.training.stage import burn_in, rounds, train
 
 CODE_VERSION = "1"
 LOG = logging.getLogger("vina.ablations")
@@ -39,7 +39,7 @@ LABELS = {
     "kept_right_percent": "right, of the kept",
     "shown_right_percent": "right, of the shown",
 }
-"""Columns of the view `label_precision`, and what they are called."""
+"""Columns of the view `label_precision`, and their titles in the table."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ class Result:
 
 
 def train_and_measure(job: Job, part: Part) -> None:
-    """Train the models of some settings as far as they are missing, and measure them."""
+    """Train the missing models of one set of settings, and measure them."""
     settings, methods = TrainingSettings(**part["settings"]), part["methods"]
     job = job.changed(settings)
-    curriculum = Curriculum(job, alone(settings.device))
     if not {TAN_LC, TAN_PE_LC}.isdisjoint(methods):
-        curriculum.train_tan()
+        train(job, {"model": "tan"})
     if not set(STUDENTS).isdisjoint(methods):
         burn_in(job)
         rounds(job)
     if part["is_measured"]:
         evaluation = Evaluation(Store(job.store), job.run_id)
+        curriculum = Curriculum(job, alone(settings.device))
         for method in _methods(curriculum, job, methods, part["on_all_benchmarks"]):
-            evaluation.measure(method, None if part["on_all_benchmarks"] else (HTSTEP, HTM_ALIGN))
+            evaluation.measure(method, None if part["on_all_benchmarks"] else MEASURED_ON)
 
 
 def _methods(curriculum: Curriculum, job: Job, names: Collection[str], with_baselines: bool) -> Iterator[Method]:
@@ -80,12 +80,12 @@ def _methods(curriculum: Curriculum, job: Job, names: Collection[str], with_base
         yield trained(teacher.name, BURNT_IN, teacher, curriculum.corpus, curriculum.settings)
 
 
-ABLATION = PartKind("ablation", train_and_measure)
+ABLATION = PartKind("ablation", train_and_measure, needs_own_process=True)
 
 
 @dataclass(frozen=True)
 class _Variant:
-    """Rows of a table that have equal settings, with their numbers in the table."""
+    """Rows of a table that have equal settings, with their positions in the table."""
 
     settings: TrainingSettings
     rows: list[tuple[int, Row]]
@@ -97,21 +97,22 @@ class _Variant:
 
 
 class Ablation:
-    """The tables of one store and one set of settings that they change."""
+    """Makes ablation tables in a store, starting from one set of settings."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.store = job, Store(job.store)
         self.settings = job.settings_of(TrainingSettings)
-        splits = splits_of(self.store, HTSTEP)
-        self.split = next((split for split in splits if split.startswith("val")), splits[0] if splits else "")
-        """The split of HT-Step: validation, as in the paper, if there is one."""
+        measured = {each: each.measured_splits(splits_of(self.store, each)) for each in MEASURED_ON}
+        self.splits = {each: each.split_to_choose_on(splits) for each, splits in measured.items() if splits}
+        """The split of each benchmark that is measured: validation, as in the paper, if it exists."""
 
     def make(self, table: str, seeds: Sequence[int], run_parts: RunParts = run_here) -> list[Result]:
         """Train and measure what is missing, store all cells, and return them."""
         self.check(table)
         variants = [variant for seed in seeds for variant in self._variants(table, seed)]
-        run_parts(self.job, ABLATION, self._tan_parts(variants))
-        run_parts(self.job, ABLATION, [_part(variant, table) for variant in variants])
+        for number, parts in enumerate((self._tan_parts(variants), [_part(variant, table) for variant in variants])):
+            with progress.part(number, 2):
+                run_parts(self.job, ABLATION, parts)
         results = []
         for seed in seeds:
             cells = self.cells(table, seed)
@@ -120,17 +121,17 @@ class Ablation:
         return results
 
     def check(self, table: str) -> None:
-        """Raise a ValueError if nothing could be measured after all the training."""
+        """Raise ValueError if the trained models could not be measured."""
         corpus = Corpus(self.store, self.settings.backbone, self.settings.selection)
-        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if table == "main" else [HTSTEP]
+        benchmarks = Evaluation(self.store, self.job.run_id).benchmarks if on_all_benchmarks(table) else MEASURED_ON[:1]
         if not any(read_queries(self.store, benchmark, corpus).pairs for benchmark in benchmarks):
-            name = "any benchmark" if table == "main" else HTSTEP.title
+            name = "any benchmark" if on_all_benchmarks(table) else MEASURED_ON[0].title
             raise ValueError(
                 f"no held-out video of {name} has {corpus.backbone} features: import both, or a demo world, first"
             )
 
     def cells(self, table: str, seed: int) -> list[Result]:
-        """Return the cells of one seed, as far as they are measured."""
+        """Return the cells of one seed that are measured."""
         cells = [cell for variant in self._variants(table, seed) for cell in self._cells(variant)]
         return sorted(cells, key=lambda cell: cell.row)
 
@@ -175,10 +176,10 @@ class Ablation:
             names.append(curriculum.labels_of(1).teacher_name)
         if SENTENCES in variant.methods:
             names.append(foresee_encoder(self.job.settings_of(PairingSettings).encoder))
+        splits = [f"({quoted(each.name)}, {quoted(split)})" for each, split in self.splits.items()] or ["('', '')"]
         with Catalogue(self.store) as catalogue:
             rows = catalogue.query(f"""SELECT model_id, protocol, method, pathway, metric, value FROM metrics
-                WHERE model_id IN ({", ".join(map(quoted, names))})
-                AND split = CASE benchmark WHEN {quoted(HTSTEP.name)} THEN {quoted(self.split)} ELSE 'test' END""")
+                WHERE model_id IN ({", ".join(map(quoted, names))}) AND (benchmark, split) IN ({", ".join(splits)})""")
         return {
             (row["protocol"], row["method"], row["pathway"], row["metric"]): (row["model_id"], row["value"])
             for row in rows.to_pylist()
@@ -186,7 +187,7 @@ class Ablation:
 
     def _labels(self, number: int, row: Row, curriculum: Curriculum) -> Iterator[Result]:
         of_student, seed = f"model_id = {quoted(curriculum.student_id)}", curriculum.settings.seed
-        with Catalogue(self.store) as catalogue:
+        with open_catalogue(self.store) as catalogue:
             dropped = catalogue.query(f"""SELECT 100.0 * avg((NOT kept)::INT) AS discarded FROM pseudo_labels
                 WHERE {of_student} AND round > 0 GROUP BY round ORDER BY discarded DESC""").to_pylist()
             judged = catalogue.query(f"FROM label_precision WHERE {of_student} ORDER BY round").to_pylist()
@@ -196,7 +197,7 @@ class Ablation:
             return
         for position, labels in enumerate(judged, number + 1):
             for name, measure in LABELS.items():
-                if labels[name] is not None:  # of no labels, none are right or wrong
+                if labels[name] is not None:  # None if there are no labels
                     variant = f"labels of round {labels['round']}"
                     yield Result(position, variant, measure, curriculum.student_id, seed, labels[name])
 
@@ -223,5 +224,5 @@ def _part(variant: _Variant, table: str) -> Part:
         "settings": variant.settings.model_dump(),
         "methods": variant.methods,
         "is_measured": True,
-        "on_all_benchmarks": table == "main",
+        "on_all_benchmarks": on_all_benchmarks(table),
     }

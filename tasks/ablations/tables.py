@@ -1,22 +1,22 @@
 """The ablation tables: each row is a training with some settings changed, each cell a number beside the paper's.
 
-Rows with equal settings are one training, in whichever table they stand. `curriculum` and `main` are our own: what each
-stage of the training adds, and the models that `vina results` compares.
+Rows with equal settings, in any table, share one training. `curriculum` (what each phase of the training adds) and
+`main` (the models that `vina results` compares) are not in the paper.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN_R1
-from tasks.evaluation.benchmarks.htstep import HTSTEP_R1
+from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN, HTM_ALIGN_R1
+from tasks.evaluation.benchmarks.htstep import HTSTEP, HTSTEP_R1
 from tasks.evaluation.families import BURNT_IN, SENTENCES, TAN_LC, TAN_PE_LC, VINA, Pathway
 from tasks.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number of `metrics`: of the row's training, by method and pathway."""
+    """One number of `metrics`, by method, pathway, protocol and metric."""
 
     method: str
     pathway: Pathway = Pathway.DIRECT
@@ -33,24 +33,26 @@ class Row:
     cells: Mapping[str, Cell]
     paper: Mapping[str, float] = field(default_factory=dict)
     labels: str = ""
-    """Numbers about the labels: `discarded`, the largest share that a teacher's round drops; `rounds`, how good those
-    of each round are, in rows of their own."""
+    """Numbers about the labels: `discarded` is the largest share that a round drops; `rounds` adds a row for the
+    precision of each round's labels."""
 
 
+MEASURED_ON = (HTSTEP, HTM_ALIGN)
+"""Benchmarks of the paper's tables; the first is needed for every one of them."""
 FIXED: Mapping[str, Any] = {"refresh_epochs": 0}
 WITHOUT_NARRATIONS, WITH_NARRATIONS, ALIGN = "HT-Step w/o nar.", "HT-Step w/ nar.", "HTM-Align"
 DISCARDED = "max % discarded"
 
 
 def _row(name: str, changes: Mapping[str, Any], *paper: float | None, method: str = VINA) -> Row:
-    """A row of the three columns that most tables have."""
+    """Return a row with the three columns that most tables have."""
     cells = {
         WITHOUT_NARRATIONS: Cell(method),
         WITH_NARRATIONS: Cell(method, Pathway.FUSED),
         ALIGN: Cell(method, protocol=HTM_ALIGN_R1.name),
     }
-    known = {column: value for column, value in zip(cells, paper, strict=False) if value is not None}
-    return Row(name, changes, cells, known)
+    published = {column: value for column, value in zip(cells, paper, strict=False) if value is not None}
+    return Row(name, changes, cells, published)
 
 
 def _components(settings: TrainingSettings) -> list[Row]:
@@ -78,9 +80,9 @@ def _pathways(settings: TrainingSettings) -> list[Row]:
 def _labels(settings: TrainingSettings) -> list[Row]:
     def row(matrix: str, gamma: float, discarded: float, *paper: float) -> Row:
         changes = {"label_matrix": matrix, "gamma": gamma, "confidence": "peak", "keep_share": 0.0}
-        found = _row(f"{'S -> V' if matrix == 'SV' else 'fused'}, gamma {gamma}", changes, *paper)
-        cells = {column: cell for column, cell in found.cells.items() if column != ALIGN}
-        return Row(found.name, changes, cells, {**found.paper, DISCARDED: discarded}, "discarded")
+        base = _row(f"{'S -> V' if matrix == 'SV' else 'fused'}, gamma {gamma}", changes, *paper)
+        cells = {column: cell for column, cell in base.cells.items() if column != ALIGN}
+        return Row(base.name, changes, cells, {**base.paper, DISCARDED: discarded}, "discarded")
 
     rows = [row("SV", 0.40, 24, 34.3, 36.5), row("SV", 0.65, 91, 36.9, 39.1)]
     rows += [row("F", 0.40, 60, 34.1, 35.9), row("F", 0.55, 88, 36.2, 35.5)]
@@ -129,7 +131,7 @@ def _curriculum(settings: TrainingSettings) -> list[Row]:
 
 
 def _main(settings: TrainingSettings) -> list[Row]:
-    """Without the paper's numbers: those are of test videos, and stand in the main table."""
+    """Return rows without the paper's numbers, which are for test videos and are in the table of `vina results`."""
     return [
         _row("TAN* (LC)", {}, method=TAN_LC),
         _row("TAN* (PE+LC)", {"tan_text_positions": True}, method=TAN_PE_LC),
@@ -137,19 +139,36 @@ def _main(settings: TrainingSettings) -> list[Row]:
     ]
 
 
+@dataclass(frozen=True)
+class AblationTable:
+    """A table: what it varies, and its rows for a training whose settings they change."""
+
+    about: str
+    rows: Callable[[TrainingSettings], list[Row]]
+
+
 TABLES = {
-    "components": _components,
-    "pathways": _pathways,
-    "labels": _labels,
-    "selection": _selection,
-    "architecture": _architecture,
-    "curriculum": _curriculum,
-    "main": _main,
+    "components": AblationTable(
+        "narrations and steps, fixed and iterative labels, with and without narrations", _components
+    ),
+    "pathways": AblationTable("pathway from steps to seconds at inference", _pathways),
+    "labels": AblationTable("matrix that labels are read from, and their threshold", _labels),
+    "selection": AblationTable("how videos are paired with articles", _selection),
+    "architecture": AblationTable("positions and projections of steps", _architecture),
+    "curriculum": AblationTable("what each phase of the training adds", _curriculum),
+    "main": AblationTable("both TAN* and VINA on all benchmarks (`vina results` shows them)", _main),
 }
 
 
 def rows_of(table: str, settings: TrainingSettings) -> list[Row]:
-    """The rows of a table, for a training whose settings they change."""
+    """Return the rows of a table that starts from these settings."""
     if not settings.refresh_epochs or settings.burn_in_epochs == settings.epochs:
-        raise ValueError("no round comes after the burn-in: set refresh_epochs, burn_in_epochs and epochs so")
-    return TABLES[table](settings)
+        raise ValueError(
+            "the settings have no round after the burn-in: raise epochs or refresh_epochs, or lower burn_in_epochs"
+        )
+    return TABLES[table].rows(settings)
+
+
+def on_all_benchmarks(table: str) -> bool:
+    """Return whether the models of a table are measured on all benchmarks, as `vina results` shows them."""
+    return table == "main"

@@ -1,6 +1,6 @@
 """One picture of a few demo videos: a frame from the middle of every scene, decoded from the files themselves.
 
-It is for people: to see at a glance what a video shows, when, and which of its article's steps it leaves out.
+It shows at a glance which scenes a video has, when, and which steps of its article it leaves out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from tasks.demo_world.scenes import FINISHED, PRESENTER, TITLE, Scene
 from tasks.demo_world.script import Video
 
 STEP_COLOUR, OTHER_COLOUR = (0, 128, 92), (170, 170, 170)
-"""Of the borders around frames of steps and of other scenes."""
+"""Colours of the borders around frames of steps and of other scenes."""
 BORDER = 5
 _COLUMNS, _GAP, _PAGE = 6, 14, 20
 _CELL = WIDTH + 2 * BORDER
@@ -62,7 +62,7 @@ def draw_contact_sheet(videos: Sequence[tuple[Video, Path]], path: Path) -> None
 
 
 def _middle_frames(video: Video, video_file: Path) -> list[Image.Image]:
-    """For each scene, the frame that is seen at its middle."""
+    """Return the frame in the middle of each scene."""
     frames: list[Image.Image] = []
     middles = [(scene.start_s + scene.end_s) / 2 for scene in video.scenes]
     with av.open(str(video_file)) as container:
@@ -72,13 +72,13 @@ def _middle_frames(video: Video, video_file: Path) -> list[Image.Image]:
     if len(frames) < len(middles):
         raise ValueError(
             f"{video_file.name} has no frame at {middles[len(frames)]:.2f} s, where {video.video_id} has a scene: "
-            "it is another video's file, or an old one; render it again"
+            "the file belongs to another video or to an older world; render it again"
         )
     return frames
 
 
 def _lay_out(video: Video, frames: Iterable[Image.Image], y: int) -> tuple[list[_Item], int]:
-    """A video's block from `y` on, and where the next one starts."""
+    """Return the items of a video's block from `y` on, and where the next block starts."""
     items = [_Item(_PAGE, y, text=_title_of(video), size=_TITLE)]
     y += _TITLE + 12
     row_height = HEIGHT + 2 * BORDER + (1 + _CAPTION_LINES) * (_CAPTION + 4) + _GAP
@@ -117,4 +117,4 @@ def _named(row: int, step: DemoStep) -> str:
 def _not_shown(video: Video) -> str:
     shown = {segment.step for segment in video.segments}
     absent = [_named(row, step) for row, step in enumerate(video.article.steps) if row not in shown]
-    return f"not shown: {'  '.join(absent) or 'nothing, every step is there'}"
+    return f"not shown: {'  '.join(absent) or 'none, every step is shown'}"

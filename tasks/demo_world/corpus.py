@@ -2,7 +2,7 @@
 
 `demo:htstep,scripts=FOLDER` has the timelines of a real data set.
 
-A store holds one demo world and no real data beside it: otherwise models would be trained on a mixture.
+A store holds either one demo world or real data: otherwise models would be trained on a mixture.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ ADDRESS_KEY = "demo/corpus.txt"
 
 
 def world_of(corpus: str) -> World:
-    """Return the world of an address; a ValueError if the address is wrong."""
+    """Return the world of an address. Raise ValueError if the address is wrong."""
     preset, *assignments = corpus.removeprefix(PREFIX).split(",")
     if wrong := [each for each in assignments if "=" not in each]:
         raise ValueError(f"corpus {corpus!r}: {wrong[0]!r} is not KNOB=VALUE")
@@ -50,15 +50,15 @@ def refusal(store: Store, corpus: str) -> str:
         stored_corpus = store.objects.get(ADDRESS_KEY).decode()
     except MissingFileError:
         if store.table("videos").snapshot().num_rows:
-            return f"the store has data of its own: {corpus} is not mixed with it (name an empty store for a demo)"
+            return f"the store has other data, and {corpus} must not be mixed with it (use an empty store for a demo)"
         return ""
     if stored_corpus != corpus:
-        raise ValueError(f"the store at {store.uri} holds {stored_corpus}, not {corpus}: name another store")
+        raise ValueError(f"the store at {store.uri} holds {stored_corpus}, not {corpus}: use another store")
     return ""
 
 
 def write(store: Store, corpus: str, folder: Path, with_videos: bool) -> None:
-    """Write the world's files; its address and its contact sheet go into the store."""
+    """Write the world's files into a folder, and its address and contact sheet into the store."""
     world = world_of(corpus)
     store.objects.put(ADDRESS_KEY, corpus.encode())
     write_world(world, folder, with_videos=with_videos)

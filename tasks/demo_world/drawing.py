@@ -1,6 +1,6 @@
-"""Draws one moment of a demo video: an object with its tools, somebody who talks to the camera, or a title card.
+"""Draw one moment of a demo video: an object with its tools, a presenter who talks to the camera, or a title card.
 
-Drawn at twice the size of the video and with a margin, so that the camera can drift and edges come out smooth.
+It is drawn at twice the size of the video and with a margin, so that the camera can drift and edges are smooth.
 """
 
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ _TITLE_SIZE, _TITLE_LINES = 42, 4
 
 
 class Viewpoint(NamedTuple):
-    """Where the object rests on the canvas and how many pixels half an object is."""
+    """Position of the object on the canvas, and the size of half an object in pixels."""
 
     x: float
     y: float
     unit: float
 
     def pixels(self, points: Iterable[Point]) -> list[Point]:
-        """From units of half an object to pixels of the canvas."""
+        """Convert points from units of half an object to pixels of the canvas."""
         return [(self.x + self.unit * x, self.y + self.unit * y) for x, y in points]
 
 
@@ -35,7 +35,7 @@ def draw_action(canvas: Image.Image, view: Viewpoint, picture: Image.Image, pose
     """Draw an object (its sprite) in a pose, with the tools that work on it."""
     thing = Image.new("RGBA", canvas.size)
     for part in pose.parts:
-        if abs(part.wide) > 0.03:  # seen edge-on there is nothing to draw
+        if abs(part.wide) > 0.03:  # seen edge-on, it is not visible
             thing.alpha_composite(_placed(picture, part, view, canvas.size))
     _draw_patches(canvas, view, pose.patches, "behind")
     canvas.paste(thing, mask=thing)
@@ -46,7 +46,7 @@ def draw_action(canvas: Image.Image, view: Viewpoint, picture: Image.Image, pose
 
 
 def _placed(picture: Image.Image, part: Part, view: Viewpoint, size: tuple[int, int]) -> Image.Image:
-    """A transparent canvas with one part of the object on it."""
+    """Return a transparent canvas with one part of the object on it."""
     half = SIDE // 2
     left, top, right, bottom = (round(half * (1 + side)) for side in part.window)
     shown = picture
@@ -55,9 +55,7 @@ def _placed(picture: Image.Image, part: Part, view: Viewpoint, size: tuple[int, 
         shown.paste(picture.crop((left, top, right, bottom)), (left, top))
     turn = radians(part.angle)
     stretch = np.array([[cos(turn), -sin(turn)], [sin(turn), cos(turn)]]) @ np.diag([part.wide, part.high])
-    back = (
-        np.linalg.inv(view.unit * stretch) * half
-    )  # Pillow asks where in the picture a pixel of the canvas comes from
+    back = np.linalg.inv(view.unit * stretch) * half  # Pillow maps pixels of the canvas to pixels of the picture
     shift = half - back @ np.array(view.pixels([(part.x, part.y)])[0])
     matrix = (*back[0], shift[0], *back[1], shift[1])
     return shown.transform(size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
@@ -97,7 +95,7 @@ def _draw_tool(pen: ImageDraw.ImageDraw, view: Viewpoint, tool: Tool, skin: Colo
 
 
 def draw_presenter(canvas: Image.Image, view: Viewpoint, phase: float, skin: Colour, shirt: Colour) -> None:
-    """Draw head and shoulders: the mouth moves all the time, the head nods a little, the eyes blink once a loop."""
+    """Draw head and shoulders: the mouth moves, the head nods a little, the eyes blink once per loop."""
     pen = ImageDraw.Draw(canvas)
     sway, nod = 0.07 * sin(2 * pi * phase), 0.04 * sin(4 * pi * phase)
 

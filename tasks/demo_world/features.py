@@ -1,7 +1,7 @@
-"""The demo world as a network's features: one vector a second, made from the script.
+"""Features of demo videos, computed from the script: one vector per second.
 
-A second's concept is a fixed random two-layer network of its action's and its object's vectors. Each video's look
-stretches and shifts all its vectors; noise is added to every second on its own.
+The concept of a second is the output of a fixed random two-layer network for the vectors of its action and its object.
+The look of a video scales and shifts all its vectors; independent noise is added to every second.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 class ConceptSpace:
-    """What the network makes of a world's scenes."""
+    """Computes the feature vectors of a world's scenes."""
 
     def __init__(self, world: World) -> None:
         self._knobs, self._seed = world.knobs, world.seed
@@ -31,7 +31,7 @@ class ConceptSpace:
         self._concepts: dict[tuple[str, str], Vectors] = {}
 
     def concept(self, action: str, thing: str) -> Vectors:
-        """The vector of an action on an object, without look and noise."""
+        """Return the vector of an action on an object, without look and noise."""
         if (action, thing) not in self._concepts:
             both = np.concatenate([self._action[action], self._object[thing]])
             hidden = np.maximum(both @ self._into, 0) - 0.4
@@ -39,7 +39,7 @@ class ConceptSpace:
         return self._concepts[action, thing]
 
     def watch(self, video: Video) -> npt.NDArray[np.float16]:
-        """T x D: one vector for each second [t, t + 1), of the scene at its middle."""
+        """Return the features of a video, T x D: vector t is of the scene in the middle of [t, t + 1)."""
         rng = np.random.default_rng([self._seed, 4, video.number])
         knobs: Knobs = self._knobs
         middles = np.arange(int(np.ceil(video.duration_s))) + 0.5

@@ -1,8 +1,8 @@
-"""The demo world in the file formats of the real data sets, one folder a source, ready for the importers.
+"""The demo world in the file formats of the real data sets, one folder per source, ready for the importers.
 
 Videos that are drawn have an SRT file beside them; all others are in the JSON file of narrations. Validation and test
-videos are annotated as in CrossTask, HT-Step and HTM-Align; HT-Step's files have the truth of training videos too.
-The folder appears under its name when it is complete.
+videos are annotated as in CrossTask, HT-Step and HTM-Align; HT-Step's files also have the truth of training videos.
+The folder gets its name when it is complete.
 """
 
 import csv
@@ -22,7 +22,7 @@ from tasks.demo_world.script import SPLITS, Video, World
 
 BACKBONE = "demo-concepts"
 PRIMARY_TASKS = 18
-"""As many of the tasks as CrossTask annotates; the others are its related tasks."""
+"""Number of tasks that are CrossTask's primary tasks; the others are its related tasks."""
 MOST_STEPS_OF_ARTICLE = 100
 """Distance of two articles in HT-Step's step numbers."""
 
@@ -38,10 +38,10 @@ def write_world(
     The folder must be new or empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} is there already: name a new folder, or remove that one")
+        raise ValueError(f"{folder} exists already: choose a new folder, or remove it")
     partial = folder.with_name(f".{folder.name}.partial")
     if partial.exists():
-        raise ValueError(f"{partial} is there: another command is writing it, or one was killed; remove it then")
+        raise ValueError(f"{partial} exists: another command is writing it, or was killed; in that case remove it")
     try:
         _write_articles(world.articles, partial)
         video_files = _write_videos(world, partial, on_progress, with_videos)
@@ -56,16 +56,16 @@ def write_world(
     lines = [f"{folder}: {len(world.articles):,} articles, {len(world):,} videos, {len(video_files)} drawn"]
     if video_files:
         lines += [
-            f"watch one: {folder / video_files[0][1].relative_to(partial)}",
-            f"see three: {folder / 'contact_sheet.png'}",
+            f"a video: {folder / video_files[0][1].relative_to(partial)}",
+            f"frames of three: {folder / 'contact_sheet.png'}",
         ]
-    return [*lines, f"run it: vina run --preset demo --corpus {folder}"]
+    return [*lines, f"to run it: vina run --preset demo --corpus {folder}"]
 
 
 def _write_videos(
     world: World, folder: Path, on_progress: Callable[[str], None], with_videos: bool
 ) -> list[tuple[Video, Path]]:
-    """Everything about the videos, in one pass; returns those that were drawn, with their files."""
+    """Write all files about videos, in one pass; return the videos that were drawn, with their files."""
     concept_space, drawn = ConceptSpace(world), set(world.rendered if with_videos else ())
     features = folder / "features" / BACKBONE
     features.mkdir(parents=True)
@@ -114,14 +114,14 @@ def _write_benchmarks(articles: Sequence[DemoArticle], videos: Sequence[Video], 
 
 
 def _write_list(path: Path, videos: Sequence[Video]) -> None:
-    """CrossTask's list of videos; an empty one is left out."""
+    """Write a list of videos as CrossTask does; nothing if it is empty."""
     address = "https://www.youtube.com/watch?v="
     if videos:
         _write_csv(path, [(video.article.task_id, video.video_id, address + video.video_id) for video in videos])
 
 
 class _JsonFile:
-    """One JSON object, written entry by entry."""
+    """Writes one JSON object, entry by entry."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def step_index(articles: Sequence[DemoArticle], article: DemoArticle, row: int) -> int:
-    """HT-Step's global_step_index, which has gaps."""
+    """Return HT-Step's global_step_index of a step; the indices have gaps."""
     return MOST_STEPS_OF_ARTICLE * articles.index(article) + row
 
 
@@ -156,7 +156,7 @@ def _write_articles(articles: Sequence[DemoArticle], folder: Path) -> None:
     (folder / "howto100m").mkdir(parents=True)
     titles = "".join(f"{article.task_id}\t{article.title}\n" for article in articles)
     (folder / "howto100m/task_ids.csv").write_text(titles)
-    whole: list[Sequence[object]] = [("headline", "title", "text")]
+    by_article: list[Sequence[object]] = [("headline", "title", "text")]
     by_step: list[Sequence[object]] = [("overview", "headline", "text", "sectionLabel", "title")]
     taxonomy: list[Sequence[object]] = [
         ("global_step_index", "activity", "step_index", "variation", "variation_index", "headline", "paragraph")
@@ -164,18 +164,18 @@ def _write_articles(articles: Sequence[DemoArticle], folder: Path) -> None:
     for article in articles:
         title = f"How to {article.title}"
         headlines = "\n" + ",\n".join(step.headline for step in article.steps)
-        whole.append((headlines, title, " ".join(step.paragraph for step in article.steps)))
+        by_article.append((headlines, title, " ".join(step.paragraph for step in article.steps)))
         for row, step in enumerate(article.steps):
             by_step.append(("", f"\n{step.headline}", step.paragraph, "Steps", title))
             index = step_index(articles, article, row)
             taxonomy.append((index, article.title, row, "none", row + 1, step.headline, step.paragraph))
-    _write_csv(folder / "wikihow/wikihowAll.csv", whole)
+    _write_csv(folder / "wikihow/wikihowAll.csv", by_article)
     _write_csv(folder / "wikihow/wikihowSep.csv", by_step)
     _write_csv(folder / "htstep/taxonomy.csv", taxonomy)
     (folder / "crosstask").mkdir()
-    for name, chosen in (("primary", articles[:PRIMARY_TASKS]), ("related", articles[PRIMARY_TASKS:])):
-        if chosen:
-            blocks = "\n".join(_crosstask_block(article) for article in chosen)
+    for name, listed in (("primary", articles[:PRIMARY_TASKS]), ("related", articles[PRIMARY_TASKS:])):
+        if listed:
+            blocks = "\n".join(_crosstask_block(article) for article in listed)
             (folder / f"crosstask/tasks_{name}.txt").write_text(blocks)
 
 
@@ -198,8 +198,8 @@ def _htstep_entry(video: Video, world: World) -> dict[str, Any]:
         }
         for segment in video.segments
     ]
-    about = {"subset": video.split, "activity": video.article.title, "variation": "none", "duration": video.duration_s}
-    return about | {"annotations": annotations}
+    entry = {"subset": video.split, "activity": video.article.title, "variation": "none", "duration": video.duration_s}
+    return entry | {"annotations": annotations}
 
 
 def _spoken(video: Video) -> dict[str, list[Any]]:
@@ -226,22 +226,22 @@ def _write_splits(world: World, folder: Path) -> None:
 
 
 def _write_grounding(articles: Sequence[DemoArticle], videos: Sequence[Video], folder: Path) -> None:
-    """YouwikiHow's `crosstask_test`: every step is a headline of its own."""
+    """Write YouwikiHow's `crosstask_test.json`, in which every step has its own headline."""
     with _JsonFile(folder / "youwikihow/crosstask_test.json") as file:
         for article in articles:
-            own = [video for video in videos if video.article.task_id == article.task_id]
+            task_videos = [video for video in videos if video.article.task_id == article.task_id]
             shown = {
                 video.video_id: [
                     {"step_id": str(step), "step_s": str(start), "step_e": str(end)}
                     for step, start, end in _crosstask_rows(video)
                 ]
-                for video in own
+                for video in task_videos
             }
             entry = {
                 "task_full_name": f"How to {article.title}",
                 "task_text": {"simplified_headline_list": [step.headline for step in article.steps]},
                 "task_video": list(shown),
-                "video_duration": {video.video_id: video.duration_s for video in own},
+                "video_duration": {video.video_id: video.duration_s for video in task_videos},
                 "step2headline": [str(row) for row in range(len(article.steps))],
                 "crosstask_annotations": shown,
             }
@@ -249,7 +249,7 @@ def _write_grounding(articles: Sequence[DemoArticle], videos: Sequence[Video], f
 
 
 def _write_video(world: World, video: Video, folder: Path) -> Path:
-    """The MP4 file, and its captions."""
+    """Draw a video as an MP4 file, and write its captions; return the path."""
     path = folder / f"videos/{video.video_id}.mp4"
     render(world, video, path)
     cues = (

@@ -1,7 +1,7 @@
-"""The 24 actions of the demo world and the finished object as motions: what is seen at a phase of a loop.
+"""The 24 actions of the demo world and the finished object as motions: poses of everything at each phase of a loop.
 
-Each motion is a pure function of a phase in [0, 1): where the object, the tools and loose bits are. Loops last 1 to
-2 s, so that any second shows what is going on; most of them start over with a jump.
+Each motion is a pure function of a phase in [0, 1). Loops last 1 to 2 s, so that any second shows the action;
+most of them jump back to their start.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _wave(p: float, times: float = 1.0) -> float:
 
 
 def _dip(p: float) -> float:
-    """0, 1 in the middle of the loop, 0 again."""
+    """Return 0 at the ends of the loop and 1 in its middle."""
     return (1 - cos(2 * pi * p)) / 2
 
 

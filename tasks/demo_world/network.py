@@ -1,9 +1,9 @@
 """A small network that recognises the demo world's videos: which action a second shows, and on which object.
 
-What actions and objects look like does not depend on the world's seed, so one file of weights serves all worlds; it
-comes with the package, and `python -m tasks.demo_world.train_network` makes it again. A second's vector is the mean
-concept by its probabilities, without the look and the noise that `ConceptSpace.watch` adds: cleaner than the vectors
-that models are trained on. It recognises nothing but these videos.
+The look of actions and objects does not depend on the world's seed, so one file of weights serves all worlds; it comes
+with the package, and `python -m tasks.demo_world.train_network` trains it again. The vector of a second is the mean of
+the concepts, weighted by their probabilities, without the look and the noise that `ConceptSpace.watch` adds: it is
+cleaner than the vectors that models are trained on. The network recognises no other videos.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ SIDE = 64
 """Side of the frames, in pixels."""
 WIDTH = Knobs().feature_width
 FRAMES = 6
-"""Frames of a second that are looked at, at even distances."""
+"""Number of frames of a second that the network is given, at equal distances."""
 WEIGHTS = Path(__file__).with_name("network.pt")
 _CHANNELS, _STRIDES, _WIDTH = (3, 24, 40, 60, 76, 92), (2, 2, 1, 2, 1), 96
 ACTION_NAMES = (*ACTIONS, PRESENTER, TITLE, FINISHED)
@@ -45,7 +45,7 @@ SCENES = (
     (PRESENTER, ""),
     (TITLE, ""),
 )  # fmt: skip
-"""All that a video of any world can show."""
+"""All scenes that a video of any world can show."""
 _ACTION_S = [ACTION_NAMES.index(action) for action, _ in SCENES]
 _OBJECT_S = [OBJECT_NAMES.index(thing) for _, thing in SCENES]
 
@@ -70,24 +70,24 @@ class DemoNetwork(nn.Module):
         self.judge = nn.Linear(3 * _WIDTH, len(ACTION_NAMES) + len(OBJECT_NAMES))
 
     def forward(self, frames_BTCHW: Tensor) -> Guess:
-        """Frames with values in [0, 1]."""
+        """Return the logits of clips of frames with values in [0, 1]."""
         frames_NCHW = (frames_BTCHW.flatten(0, 1) - 0.5).contiguous(memory_format=torch.channels_last)
         seen_NCHW = self.see(frames_NCHW)
         pooled_NE = torch.cat([seen_NCHW.amax((2, 3)), seen_NCHW.mean((2, 3))], 1)
         frames_BTE = F.relu(self.sum_up(pooled_NE)).view(*frames_BTCHW.shape[:2], -1)
         change_BE = frames_BTE.diff(dim=1).abs().mean(1)
-        judged = self.judge(torch.cat([frames_BTE.mean(1), frames_BTE.amax(1), change_BE], 1))
-        return Guess(*judged.float().split([len(ACTION_NAMES), len(OBJECT_NAMES)], 1))
+        logits = self.judge(torch.cat([frames_BTE.mean(1), frames_BTE.amax(1), change_BE], 1))
+        return Guess(*logits.float().split([len(ACTION_NAMES), len(OBJECT_NAMES)], 1))
 
 
 def load_demo_network(weights: Path | None, seed: int, device: str) -> Run:
-    """Return the network, by default with the weights of the package, for the concepts of the world of a seed."""
+    """Return the network for the world with this seed, by default with the weights of the package."""
     model = DemoNetwork()
     try:
         model.load_state_dict(read_checkpoint(weights or WEIGHTS))
     except (RuntimeError, TypeError) as error:
         raise ValueError(
-            f"{weights or WEIGHTS} does not hold this network's weights: make them with "
+            f"{weights or WEIGHTS} does not hold weights of this network: train them with "
             f"`python -m tasks.demo_world.train_network` ({str(error)[:300]})"
         ) from error
     model = model.eval().to(device)
@@ -102,7 +102,7 @@ def load_demo_network(weights: Path | None, seed: int, device: str) -> Run:
 
 
 def as_frames(clips_BTHWC: Clips, device: str) -> Tensor:
-    """Return B x FRAMES x C x SIDE x SIDE: the frames that the network takes; clips of another size are scaled."""
+    """Return B x FRAMES x C x SIDE x SIDE: the frames that the network takes, scaled if needed."""
     chosen = np.linspace(0, clips_BTHWC.shape[1] - 1, FRAMES).round().astype(int)
     frames_BTCHW = torch.from_numpy(clips_BTHWC[:, chosen]).to(device).permute(0, 1, 4, 2, 3).float() / 255
     if frames_BTCHW.shape[-2:] == (SIDE, SIDE):
@@ -118,7 +118,7 @@ def scene_chances(guess: Guess) -> Tensor:
 
 
 def concepts_of(seed: int) -> Tensor:
-    """Return S x D: the vectors of all scenes in the world of a seed."""
+    """Return S x D: the vectors of all scenes in the world with this seed."""
     concept_space = ConceptSpace(World(Knobs(), seed))
     return torch.from_numpy(np.stack([concept_space.concept(action, thing) for action, thing in SCENES]))
 

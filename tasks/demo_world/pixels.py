@@ -1,7 +1,7 @@
-"""Draws a video's script as an MP4 file: H.264, 224 x 168 pixels, 12 frames a second, no sound.
+"""Draw a video's script as an MP4 file: H.264, 224 x 168 pixels, 12 frames per second, no sound.
 
-What each action and object looks like is fixed; a video has a look of its own: light, colours, place, camera, grain.
-One loop of a scene's motion is drawn and then repeated, which keeps a minute of video to a few seconds of work.
+The look of each action and object is fixed; light, colours, position, camera and grain differ between videos. One loop
+of a scene's motion is drawn and then repeated, so that a minute of video takes a few seconds to draw.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ WIDTH, HEIGHT, FPS = 224, 168, 12
 _ZOOM, _MARGIN = 2, 10
 _CANVAS = (_ZOOM * (WIDTH + 2 * _MARGIN), _ZOOM * (HEIGHT + 2 * _MARGIN))
 _UNIT = 40 * _ZOOM
-"""Half an object in pixels of the canvas: an object is about as high as half the video."""
+"""Size of half an object in pixels of the canvas: an object is about half as high as the video."""
 _FRAMES = {PRESENTER: 24, TITLE: 1}
 """Frames in the loop of a scene without an object."""
 _FAIR, _DARK = (240, 196, 165), (110, 70, 48)
@@ -34,17 +34,17 @@ Frame = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Look:
-    """What is a video's own: colours from the seed, the place of things, and how the camera and the light behave."""
+    """How one video differs from others: colours, light, position of the object, and movement of the camera."""
 
     wall: Colour
     table: Colour
     skin: Colour
     shirt: Colour
     light: tuple[float, ...]
-    """Factors of red, green and blue: brightness and tint together."""
+    """Factors of red, green and blue, for brightness and tint."""
     view: Viewpoint
     drift: tuple[float, float]
-    """How far the camera wanders to each side, in pixels of the video."""
+    """How far the camera drifts to each side, in pixels of the video."""
     drift_s: tuple[float, float]
     grain: float
 
@@ -56,11 +56,11 @@ def render(world: World, video: Video, path: Path) -> None:
 
 
 def draw_frames(world: World, video: Video) -> Iterator[Frame]:
-    """The video frame by frame. A frame shows the scene at its middle, as a second of the features does."""
+    """Yield the frames of a video. A frame shows the scene at the middle of its time, as the features do."""
     count = round(video.duration_s * FPS)
     if not video.scenes or count < 1:
         raise ValueError(
-            f"video {video.video_id}: {len(video.scenes)} scenes in {video.duration_s} s leave nothing to draw; "
+            f"video {video.video_id}: {len(video.scenes)} scenes in {video.duration_s} s have no frame to draw; "
             f"give it a scene of at least {1 / FPS:.2f} s"
         )
     look = look_of(world, video)
@@ -75,13 +75,13 @@ def draw_frames(world: World, video: Video) -> Iterator[Frame]:
         loop = draw_moments(scene, look, video.article.title, range(min(frames_of_loop(scene), len(frames))))
         for frame in frames:
             y, x = rng.integers(HEIGHT), rng.integers(WIDTH)
-            video_file = through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
-            grainy = np.asarray(video_file, dtype=np.int16) + noise[y : y + HEIGHT, x : x + WIDTH]
+            picture = through_camera(loop[(frame - frames[0]) % len(loop)], look, frame / FPS)
+            grainy = np.asarray(picture, dtype=np.int16) + noise[y : y + HEIGHT, x : x + WIDTH]
             yield grainy.clip(0, 255).astype(np.uint8)
 
 
 def look_of(world: World, video: Video) -> Look:
-    """The video's look. Limits keep the object in the picture, however strong the looks are."""
+    """Return the look of a video. Limits keep the object in the picture even if `look_strength` is high."""
     rng = np.random.default_rng([world.seed, 5, video.number])
     strength = world.knobs.look_strength
 
@@ -113,7 +113,7 @@ def look_of(world: World, video: Video) -> Look:
 
 
 def frames_of_loop(scene: Scene) -> int:
-    """How many frames the scene's motion lasts before it starts over."""
+    """Return the number of frames of one loop of the scene's motion."""
     if scene.action in _FRAMES:
         return _FRAMES[scene.action]
     if scene.action not in MOTIONS:
@@ -124,7 +124,7 @@ def frames_of_loop(scene: Scene) -> int:
 
 
 def draw_moments(scene: Scene, look: Look, title: str, frames: Iterable[int]) -> list[Image.Image]:
-    """Some frames of the scene's loop, in the video's light but before the camera. `title` is the article's."""
+    """Return canvases of some frames of the scene's loop, with the video's light, before `through_camera`."""
     length, room = frames_of_loop(scene), _draw_room(look)
     curve = [min(255, round(factor * value)) for factor in look.light for value in range(256)]
     moments = []
@@ -142,7 +142,7 @@ def draw_moments(scene: Scene, look: Look, title: str, frames: Iterable[int]) ->
 
 
 def _draw_room(look: Look) -> Image.Image:
-    """A wall that is lighter above, and a table that is lighter in front."""
+    """Return a canvas with a wall that is lighter above and a table that is lighter in front."""
     width, height = _CANVAS
     down = np.linspace(0, 1, height)[:, None, None]
     wall, table = np.array(look.wall) * (1.12 - 0.3 * down), np.array(look.table) * (0.75 + 0.3 * down)
@@ -151,7 +151,7 @@ def _draw_room(look: Look) -> Image.Image:
 
 
 def through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Image:
-    """A frame of the video, without grain: what the camera sees of a canvas at a time."""
+    """Return the frame of the video, without grain, that the camera sees of a canvas at a time."""
     left, top = (
         _ZOOM * (_MARGIN + far * sin(2 * pi * seconds / cycle_s))
         for far, cycle_s in zip(look.drift, look.drift_s, strict=True)
@@ -161,7 +161,7 @@ def through_camera(canvas: Image.Image, look: Look, seconds: float) -> Image.Ima
 
 
 def _encode(frames: Iterable[Frame], path: Path) -> None:
-    """The same frames give the same file: one thread; no macroblock tree, for which x264 reads memory it never set."""
+    """Encode frames reproducibly: with one thread, and no macroblock tree, where x264 reads uninitialised memory."""
     options = {"preset": "veryfast", "crf": "23", "threads": "1", "x264-params": "mbtree=0"}
     with av.open(str(path), "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=FPS, options=options)

@@ -1,7 +1,7 @@
 """One moment of a scene: where the parts of the object, the tools and loose bits are.
 
-Lengths are in halves of an object, y goes downwards, (0, 0) is where the object rests. Everything but the object is a
-polygon of one colour: quick to draw and easy to write down, but no more than a sketch.
+Lengths are in halves of an object, y goes downwards, (0, 0) is the object at rest. Everything except the
+object is a polygon of one colour.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A tool of `drawing.TOOLS` with its tip at a point, turned about it by `angle` degrees."""
+    """A tool of `tools.TOOLS` with its tip at a point, turned about it by `angle` degrees."""
 
     kind: str
     x: float
@@ -47,12 +47,12 @@ class Pose(NamedTuple):
 
 
 def disc(x: float, y: float, radius: float) -> list[Point]:
-    """A small round thing."""
+    """Return the points of a small disc."""
     return wheel(14, radius, x=x, y=y)
 
 
 def line(a: Point, b: Point, thick: float) -> list[Point]:
-    """A straight stroke."""
+    """Return the corners of a straight stroke."""
     (ax, ay), (bx, by) = a, b
     length = max(((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5, 1e-6)
     x, y = (by - ay) / length * thick / 2, (ax - bx) / length * thick / 2
@@ -60,7 +60,7 @@ def line(a: Point, b: Point, thick: float) -> list[Point]:
 
 
 def falling(p: float, count: int, at: Point, drop: float, width: float, colour: Colour, size: float) -> list[Patch]:
-    """Bits that fall from a point in an endless row."""
+    """Return bits that keep falling from a point."""
     bits = []
     for i in range(count):
         fallen = (p + i / count) % 1

@@ -1,7 +1,7 @@
 """The 60 objects of the demo world as pictures: 12 shapes, 10 colours and 5 textures.
 
 The number of an object in the lexicon chooses all three, never the seed: modulo 12 and modulo 10 it gives 60 distinct
-pairs of shape and colour. The pictures do not resemble the things; they only have to differ.
+pairs of shape and colour. The pictures do not resemble the objects; they only have to differ.
 """
 
 from functools import cache
@@ -22,14 +22,14 @@ _OBJECTS = [thing.written for theme in THEMES for thing in theme.objects]
 
 
 def wheel(corners: int, *radii: float, x: float = 0.0, y: float = 0.0) -> list[Point]:
-    """Points around a middle, the first one above it, their distances taken from `radii` in turn."""
+    """Return points around a centre, the first one above it, at distances taken from `radii` in turn."""
     turns = [2 * pi * corner / corners for corner in range(corners)]
     far = [radii[corner % len(radii)] for corner in range(corners)]
     return [(x + r * sin(turn), y - r * cos(turn)) for r, turn in zip(far, turns, strict=True)]
 
 
 def box(left: float, top: float, right: float, bottom: float) -> list[Point]:
-    """The corners of a rectangle."""
+    """Return the corners of a rectangle."""
     return [(left, top), (right, top), (right, bottom), (left, bottom)]
 
 
@@ -68,7 +68,7 @@ _TEXTURES = 5
 
 
 def _pattern(texture: int, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Where the texture's ink is: plain, stripes, dots, checks or rings."""
+    """Return a mask of the texture's ink: plain, stripes, dots, checks or rings."""
     if texture == 0:
         return np.zeros_like(x, dtype=bool)
     if texture == 1:
@@ -81,7 +81,7 @@ def _pattern(texture: int, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64
 
 
 def look_of_object(thing: str) -> tuple[int, int, int]:
-    """The numbers of its shape, colour and texture: distinct for all objects."""
+    """Return the numbers of an object's shape, colour and texture, distinct for all objects."""
     if thing not in _OBJECTS:
         raise ValueError(f"no object of the lexicon is called {thing!r}: add it to THEMES in lexicon.py")
     number = _OBJECTS.index(thing)
@@ -90,7 +90,7 @@ def look_of_object(thing: str) -> tuple[int, int, int]:
 
 @cache
 def sprite(thing: str) -> Image.Image:
-    """The object's picture, SIDE x SIDE, transparent around it; lit from the top left, so that turns are seen."""
+    """Return the object's picture, SIDE x SIDE, on a transparent background, lit from the top left to show rotation."""
     shape, colour, texture = look_of_object(thing)
     outline, hole = _SHAPES[shape]
     mask = Image.new("L", (SIDE, SIDE))
@@ -110,10 +110,10 @@ def sprite(thing: str) -> Image.Image:
 
 
 def shrunk(mask: Image.Image, pixels: int) -> Image.Image:
-    """What lies well inside a mask: blurred, only that stays white. Much quicker than a filter of smallest values."""
+    """Return the mask eroded by some pixels, with a box blur: much faster than a minimum filter."""
     return mask.filter(ImageFilter.BoxBlur(pixels)).point([0] * 250 + [255] * 6)
 
 
 def _pixels(points: list[Point]) -> list[Point]:
-    middle = SIDE // 2  # a little less than to the edge, which the outline needs
+    middle = SIDE // 2  # 0.95 leaves a margin for the outline
     return [(middle * (1 + 0.95 * x), middle * (1 + 0.95 * y)) for x, y in points]

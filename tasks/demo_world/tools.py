@@ -1,6 +1,6 @@
 """The tools of the demo world's actions: a few polygons each, and the hand that holds them.
 
-Tools differ in shape and colour from one action to the next, so that even a still frame hints at what is done.
+Tools differ in shape and colour from one action to the next, so that even a still frame shows which action it is.
 """
 
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from tasks.demo_world.pose import disc, line
 from tasks.demo_world.sprites import Colour, Point, box, wheel
 
 EDGE: Colour = (40, 34, 40)
-"""The outline of everything that is drawn."""
+"""Colour of all outlines."""
 _STEEL, _WOOD, _WHITE, _RED = (196, 202, 212), (150, 98, 52), (244, 244, 240), (206, 40, 46)
 
 
 class Implement(NamedTuple):
-    """A tool's polygons, their tip at (0, 0); where the hand grips it, if one does, and where the arm comes from."""
+    """A tool's polygons, with the tip at (0, 0); where a hand holds it, if one does; the direction of the arm."""
 
     polygons: tuple[tuple[Colour, list[Point]], ...]
     grip: Point | None = None

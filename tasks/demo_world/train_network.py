@@ -1,8 +1,8 @@
-"""Makes network.pt: draws seconds of videos, and trains the network that recognises them.
+"""Make network.pt: draw seconds of videos, and train the network that recognises them.
 
 `python -m tasks.demo_world.train_network OUTPUT` takes 8 to 15 minutes on one core, a third of it to draw. Looks
-come from video numbers that no world reaches. Only the frames that the network looks at are drawn, half of them damaged
-as JPEG, which stands for H.264. The same seed gives the same file on one machine.
+come from video numbers that no world uses. Only the frames that the network is given are drawn, half of the clips with
+JPEG artefacts in place of those of H.264. The same seed gives the same file on one machine.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from tasks.demo_world.script import Video, World
 WIDE = SIDE + 8
 """Drawn frames are a little wider than the network's, so that they can be shifted."""
 SHOWN = (0, 2, 5, 7, 9, 11)
-"""The frames of a second of video that the network looks at, as the decoder takes 16 from 12."""
+"""The frames of a second of video that the network is given, after the decoder has made 16 from 12."""
 FIRST_NUMBER = 100_000_000
 STRENGTHS = (0.2, 0.5, 0.5, 0.65, 0.8)
 WITHOUT_OBJECT = [(PRESENTER, ""), (TITLE, "")]
@@ -56,7 +56,7 @@ class Drawn(NamedTuple):
 
 
 def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambda text: None) -> Drawn:
-    """Seconds of videos, each of another look; all scenes with an object in turn, in random order."""
+    """Return seconds of videos, each with a different look; all scenes with an object in turn, in random order."""
     rng = np.random.default_rng(seed)
     worlds = [World(Knobs(look_strength=strength, num_articles=NUM_TITLES), seed) for strength in STRENGTHS]
     with_object = [scene for scene in SCENES if scene not in WITHOUT_OBJECT]
@@ -77,34 +77,33 @@ def draw_clips(count: int, seed: int, on_progress: Callable[[str], None] = lambd
 
 
 def _draw_clip(rng: np.random.Generator, world: World, number: int, action: str, thing: str) -> npt.NDArray[np.uint8]:
-    """T x H x W x C: a second that begins anywhere in the scene's loop."""
+    """Return T x H x W x C: a second that begins at a random point of the scene's loop."""
     article = world.articles[rng.integers(len(world.articles))]
     look = look_of(world, Video(number, "", article, "train", 1.0, (), (), ()))
     scene = Scene(0.0, 1.0, action, thing, None)
     begin, start_s = int(rng.integers(24)), rng.uniform(0, 60)
     canvases = draw_moments(scene, look, article.title, [(begin + frame) % frames_of_loop(scene) for frame in SHOWN])
     edge = (WIDTH - HEIGHT * WIDE / SIDE) / 2
-    video_files = [
+    pictures = [
         through_camera(canvas, look, start_s + frame / FPS) for canvas, frame in zip(canvases, SHOWN, strict=True)
     ]
     if rng.random() < 0.5:
-        video_files = [_as_jpeg(video_file, int(rng.integers(30, 90))) for video_file in video_files]
+        pictures = [_as_jpeg(picture, int(rng.integers(30, 90))) for picture in pictures]
     small = [
-        video_file.resize((WIDE, SIDE), Image.Resampling.BILINEAR, (edge, 0, WIDTH - edge, HEIGHT))
-        for video_file in video_files
+        picture.resize((WIDE, SIDE), Image.Resampling.BILINEAR, (edge, 0, WIDTH - edge, HEIGHT)) for picture in pictures
     ]
-    return np.stack([np.asarray(video_file) for video_file in small])
+    return np.stack([np.asarray(picture) for picture in small])
 
 
-def _as_jpeg(video_file: Image.Image, quality: int) -> Image.Image:
-    """Coded and decoded again: the damage is that of a video's coding."""
+def _as_jpeg(picture: Image.Image, quality: int) -> Image.Image:
+    """Encode as JPEG and decode, for artefacts similar to those of video encoding."""
     file = BytesIO()
-    video_file.save(file, "JPEG", quality=quality)
+    picture.save(file, "JPEG", quality=quality)
     return Image.open(file)
 
 
 def vary(clips_BTHWC: Tensor) -> Tensor:
-    """B x T x C x SIDE x SIDE: shifted, zoomed, in other light and grain; some begin or end with another scene."""
+    """Return B x T x C x SIDE x SIDE: augmented clips, shifted, zoomed, with other light and grain, some with a cut."""
     count = len(clips_BTHWC)
     frames_BTCHW = clips_BTHWC.permute(0, 1, 4, 2, 3).float() / 255
     cut_B1 = torch.where(torch.rand(count, 1) < 0.2, torch.randint(1, 3, (count, 1)), 0)
@@ -123,7 +122,7 @@ def vary(clips_BTHWC: Tensor) -> Tensor:
 
 
 def train(drawn: Drawn, epochs: int, on_progress: Callable[[str], None]) -> DemoNetwork:
-    """The network after some passes over the clips; its rate rises and falls once."""
+    """Train a network on the clips, with a one-cycle learning rate."""
     model = DemoNetwork().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     clips, actions, things = (torch.from_numpy(array) for array in drawn)
     batches = len(clips) // BATCH
@@ -140,13 +139,13 @@ def train(drawn: Drawn, epochs: int, on_progress: Callable[[str], None]) -> Demo
             optimizer.step()
             schedule.step()
             total += loss.item() / batches
-        on_progress(f"pass {epoch + 1} of {epochs}: loss {total:.3f}")
+        on_progress(f"epoch {epoch + 1} of {epochs}: loss {total:.3f}")
     return model.eval()
 
 
 @torch.inference_mode()
 def accuracy(model: DemoNetwork, drawn: Drawn) -> tuple[float, float]:
-    """Shares of clips whose action and whose object is the likeliest scene's."""
+    """Return the shares of clips whose action, and whose object, is predicted correctly."""
     edge = (WIDE - SIDE) // 2
     clips_NTHWC = drawn.clips_NTHWC[:, :, :, edge:-edge]
     parts = np.array_split(clips_NTHWC, max(len(clips_NTHWC) // 50, 1))
@@ -162,16 +161,16 @@ def main() -> None:
     """Draw, train, print the accuracy, write the file."""
     parser = argparse.ArgumentParser(description="Make the weights of the network that recognises demo videos.")
     parser.add_argument("output", type=Path, help="the file to write")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
     parser.add_argument("--clips", type=int, default=NUM_CLIPS, help="clips to draw")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="passes over them")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="training epochs")
     options = parser.parse_args()
-    torch.set_num_threads(1)  # more would change the order of sums
+    torch.set_num_threads(1)  # more threads would change the order of sums
     torch.manual_seed(options.seed)
     model = train(draw_clips(options.clips, 2 * options.seed, print), options.epochs, print)
-    model = model.half().float()  # as the file will have it
+    model = model.half().float()  # as stored in the file
     action, thing = accuracy(model, draw_clips(HELD_OUT, 2 * options.seed + 1))
-    print(f"of {HELD_OUT} clips of other looks: {action:.1%} of the actions and {thing:.1%} of the objects right")
+    print(f"on {HELD_OUT} clips with new looks: {action:.1%} of the actions and {thing:.1%} of the objects are right")
     torch.save(model.half().state_dict(), options.output)
     print(f"wrote {options.output}: {options.output.stat().st_size / 1000:,.0f} kB")
 

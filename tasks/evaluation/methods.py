@@ -1,4 +1,4 @@
-"""Models and baselines: each answers a benchmark's queries with matrices, how well each text fits each second."""
+"""Models and baselines: each answers a benchmark's queries with matrices of scores, texts by seconds."""
 
 # B videos, S texts, T seconds, N narrations.
 
@@ -24,19 +24,19 @@ from vina_model.batch import Batch
 from vina_model.objective import spans_to_positives
 
 RULES = "rules"
-"""Stands in place of a model's id, for methods that learn nothing."""
+"""The `model_id` of methods without a model."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Some pairs' matrices, B x S x T, by pathway; for narrations also how alignable each is."""
+    """The matrices of some pairs, B x S x T, by pathway; for narrations also the alignability of each."""
 
     pairs: list[Pair]
     scores: dict[Pathway, Tensor]
     seconds_BT: Tensor
     alignable_BS: Tensor | None = None
     answered_BS: Tensor | None = None
-    """Which texts there is an answer for; None: for all."""
+    """True for texts that have an answer; None means all."""
 
     @classmethod
     def plain(
@@ -48,7 +48,7 @@ class Answer:
         answered_BS: Tensor | None = None,
         pathway: Pathway = Pathway.DIRECT,
     ) -> "Answer":
-        """One matrix; a narration is as alignable as its best second."""
+        """Return an answer with one pathway; the alignability of a narration is its highest score."""
         seconds_BT = mask_of(torch.tensor(lengths), max(lengths))
         best_BS = scores_BST.masked_fill(~seconds_BT[:, None, :], -torch.inf).amax(2)
         alignable_BS = best_BS if queries.is_about_narrations else None
@@ -57,27 +57,27 @@ class Answer:
 
 @dataclass(frozen=True)
 class Method:
-    """A model, or a baseline, that can be measured."""
+    """A model or baseline to measure."""
 
     model_id: str
     family: str
-    """What tables call `method`: see `families`."""
+    """Value of the column `method`: see `families`."""
     version: str
-    """Changes with what it would answer."""
+    """Changes when its answers change."""
     corpus: Corpus
-    """Whose features it sees."""
+    """The corpus whose features it is given."""
     answer: Callable[[BenchmarkQueries], Iterator[Answer]]
     seed: int | None = None
     reads: tuple[str, ...] = ()
-    """Tables that it reads beside annotations, steps and features."""
+    """Tables that it reads in addition to annotations, steps and features."""
     takes_narrations: bool = True
-    """Whether it can be asked for narrations."""
+    """Whether it can align narrations with the video."""
     main_pathways: tuple[Pathway, ...] = MAIN_PATHWAYS
     """Pathways that every protocol measures."""
 
 
 def rules(corpus: Corpus) -> list[Method]:
-    """Return what needs no model: any second, the middle of the video, the texts at equal distances in their order."""
+    """Return the rules: a random second, the centre of the video, and the texts in order at equal distances."""
 
     def rule(family: str, score_video: Callable[[str, int, int], Tensor]) -> Method:
         def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
@@ -107,7 +107,7 @@ def _uniform(video: str, count: int, length: int) -> Tensor:
 
 
 def oracle(store: Store, corpus: Corpus) -> Method:
-    """Return the annotations themselves as a method: the most that a protocol, and the detector, let anyone reach."""
+    """Return a method that predicts the annotations: the upper bound of each protocol and of the detector."""
 
     def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
         spans_by_text = shown_spans(store, queries.benchmark)
@@ -126,7 +126,7 @@ def oracle(store: Store, corpus: Corpus) -> Method:
 
 
 def shown_spans(store: Store, benchmark: Benchmark) -> dict[tuple[str, str | None, int], list[tuple[float, float]]]:
-    """When each annotated text is seen, by video, article and label; never, where it is not alignable."""
+    """Return the times when each text is shown, by video, article and label; none if it is not alignable."""
     annotated = store.table("annotations").snapshot().where(benchmark=benchmark.name)
     spans_by_text: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {}
     for row in annotated.read().to_pylist():
@@ -139,7 +139,7 @@ def shown_spans(store: Store, benchmark: Benchmark) -> dict[tuple[str, str | Non
 
 
 def trained(model_id: str, family: str, teacher: Teacher, corpus: Corpus, settings: TrainingSettings) -> Method:
-    """Return a trained model as a method. One that knows narrations is asked without them and with them."""
+    """Return a trained model as a method. A model that takes narrations answers without and with them."""
     device = checked_device(settings.device)
 
     def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
@@ -169,7 +169,9 @@ def _answer_steps(pairs: list[Pair], teacher: Teacher, batch: Batch, queries: Be
     without = ask(teacher, replace(batch, narrations=None))
     assert without.sv_BST is not None
     scores = {Pathway.DIRECT: without.sv_BST}
-    if teacher.unimodal is not None and queries.has_speech:  # TAN and a student of steps alone take no narrations
+    if (
+        teacher.unimodal is not None and queries.has_speech
+    ):  # TAN, and a student trained on steps alone, take no narrations
         fused = ask(teacher, batch)
         if fused.snv_BST is not None and fused.fused_BST is not None and fused.sv_BST is not None:
             scores[Pathway.FUSED] = fused.fused_BST
@@ -180,7 +182,7 @@ def _answer_steps(pairs: list[Pair], teacher: Teacher, batch: Batch, queries: Be
 
 
 def _by_asr_times(aligned: Alignment, videos: list[str], corpus: Corpus) -> Tensor:
-    """Steps to narrations as learnt, narrations to seconds by their ASR times."""
+    """Return the indirect pathway with learned steps to narrations, and narrations to seconds by ASR times."""
     assert aligned.sn_BSN is not None and aligned.narrations_BN is not None
     num_narrations, num_seconds = aligned.narrations_BN.shape[1], aligned.seconds_BT.shape[1]
     times_BNT = asr_times(videos, corpus, num_narrations, num_seconds).to(aligned.sn_BSN)
@@ -188,7 +190,7 @@ def _by_asr_times(aligned: Alignment, videos: list[str], corpus: Corpus) -> Tens
 
 
 def asr_times(videos: list[str], corpus: Corpus, num_narrations: int, num_seconds: int) -> Tensor:
-    """True in the seconds in which each narration is spoken, B x N x T."""
+    """Return a mask B x N x T of the seconds in which each narration is spoken."""
     lengths = [corpus.num_seconds[video] for video in videos]
     spans = [
         [span if span[0] < length else None for span in corpus.narrations(video).spans]

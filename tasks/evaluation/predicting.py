@@ -1,4 +1,4 @@
-"""A method's answers as rows of `predictions`: moments, moments in order, or segments, as each protocol decodes."""
+"""Decode a method's answers into rows of `predictions`: moments, moments in order, or segments."""
 
 # B videos, S texts, T seconds, D detections of a text.
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from tasks.evaluation.benchmarks.benchmark import Decoding, Protocol, Role
 from tasks.evaluation.families import Pathway
 from tasks.evaluation.methods import Answer, Method
 from tasks.evaluation.queries import BenchmarkQueries
+from tasks.evaluation.scoring import without_source
 from vina_model.decoding import in_order
 from vina_model.detection import detect
 
@@ -22,7 +22,7 @@ Rows = dict[str, list[Any]]
 
 
 def predict(method: Method, queries: BenchmarkQueries) -> dict[tuple[Protocol, Pathway], pa.Table]:
-    """Rows of `predictions` by protocol and pathway."""
+    """Return rows of `predictions` by protocol and pathway."""
     parts: dict[tuple[Protocol, Pathway], list[Rows]] = {}
     for answer in method.answer(queries):
         for pathway, scores_BST in answer.scores.items():
@@ -67,7 +67,7 @@ def _segments(answer: Answer, scores_BST: Tensor, queries: BenchmarkQueries) -> 
 
 
 def _answered(answer: Answer, row: int, labels: list[int]) -> tuple[list[int], list[int]]:
-    """The rows and the labels of the texts that a pair has an answer for."""
+    """Return the rows and labels of the texts of a pair that have an answer."""
     answered_BS = answer.answered_BS
     text_rows = [text for text in range(len(labels)) if answered_BS is None or answered_BS[row, text]]
     return text_rows, [labels[text] for text in text_rows]
@@ -83,23 +83,23 @@ def _add(
     starts: list[float] | None = None,
     ends: list[float] | None = None,
 ) -> None:
-    nothing = [None] * len(labels)
+    nulls = [None] * len(labels)
     rows["video_id"] += [video] * len(labels)
     rows["article_id"] += [article] * len(labels)
     rows["label"] += labels
-    rows["peak_s"] += peaks or nothing
-    rows["start_s"] += starts or nothing
-    rows["end_s"] += ends or nothing
+    rows["peak_s"] += peaks or nulls
+    rows["start_s"] += starts or nulls
+    rows["end_s"] += ends or nulls
     rows["score"] += scores
 
 
 def as_in_files(rows: pa.Table, protocol: Protocol) -> pa.Table:
-    """Rows of `predictions` under the names that the protocol's files have."""
+    """Rename the columns of `predictions` to those of the protocol's files."""
     return pa.table({name: _column(rows, role) for name, role in protocol.columns.items()})
 
 
 def _column(rows: pa.Table, role: Role) -> pa.ChunkedArray:
     column = rows[role.value]
     if role is Role.ARTICLE:
-        return pc.replace_substring_regex(column, "^[^/]*/", "")
+        return without_source(column)
     return column if role in (Role.VIDEO, Role.LABEL) else column.cast(pa.float64())

@@ -1,4 +1,4 @@
-"""Files of predictions that people bring, CSV or Parquet: other columns are ignored, rows without sense are named."""
+"""Read and check files of predictions, CSV or Parquet. Other columns are ignored, malformed rows are reported."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ from vina_model.metrics.columns import Ints
 SHOWN = 10
 LONGEST_HEADER = 1 << 20
 LARGEST_LABEL = 999_999_999
-"""As in the data sets' own files; so a video's number and a label make one number."""
+"""Largest label in the files of data sets; it lets a video's number and a label share one integer."""
 PARQUET = b"PAR1"
 
 
@@ -29,30 +29,30 @@ class BadPredictions(ValueError):
 
 @dataclass
 class _Malformed:
-    """Rows that cannot be used, and some of them in words. They are counted from 1 behind the header."""
+    """Malformed rows, and descriptions of the first ones. Rows are numbered from 1 after the header."""
 
     path: Path
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     lines: list[str] = field(default_factory=list)
 
     def add(self, rows: Ints, describe: Callable[[int], str]) -> None:
-        """Take note of those that are new."""
+        """Add rows that are not listed yet."""
         new = np.setdiff1d(rows, self.rows)
         self.rows = np.union1d(self.rows, new)
         self.lines += [f"row {row + 1}: {describe(row)}" for row in new[: SHOWN - len(self.lines)].tolist()]
 
     def refuse(self) -> None:
-        """Raise, if there are any."""
+        """Raise BadPredictions if any row is malformed."""
         if count := len(self.rows):
             more = [f"... and {count - len(self.lines):,} more"] if count > len(self.lines) else []
-            title = f"{self.path}: {count:,} rows are malformed, and nothing was scored; mend them:"
+            title = f"{self.path}: {count:,} rows are malformed, and nothing was scored; correct them:"
             raise BadPredictions("\n  ".join([title, *self.lines, *more]))
 
 
 def read_predictions(path: Path, protocol: Protocol) -> pa.Table:
-    """The protocol's columns: ids as text, labels as whole numbers, times and scores as finite numbers.
+    """Return the protocol's columns: ids as text, labels as whole numbers, times and scores as finite numbers.
 
-    BadPredictions names the first rows that are malformed, and says how many there are.
+    Raise BadPredictions with the first malformed rows and their number.
     """
     if not path.is_file():
         raise BadPredictions(f"there is no file of predictions at {path}")
@@ -61,7 +61,7 @@ def read_predictions(path: Path, protocol: Protocol) -> pa.Table:
         rows = _read_parquet(path, protocol) if is_parquet else _read_csv(path, protocol, bad)
     except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
         raise BadPredictions(f"{path} cannot be read as {'Parquet' if is_parquet else 'CSV'}: {error}") from error
-    bad.refuse()  # at once: behind a row that was left out, the others have other numbers
+    bad.refuse()  # now, because skipped rows shift the numbers of the rows after them
     if not len(rows):
         raise _nothing(path, protocol)
     columns = {}
@@ -76,7 +76,7 @@ def read_predictions(path: Path, protocol: Protocol) -> pa.Table:
 
 
 def _is_parquet(path: Path) -> bool:
-    """By its name, or by what it begins with."""
+    """Return whether a file is Parquet, by its name or its first bytes."""
     with path.open("rb") as file:
         return path.suffix.lower() == ".parquet" or file.read(len(PARQUET)) == PARQUET
 
@@ -92,7 +92,7 @@ def _check_columns(path: Path, names: list[str], protocol: Protocol) -> None:
             f"{protocol.name} takes {','.join(protocol.columns)}"
         )
     if repeated := [name for name in protocol.columns if names.count(name) > 1]:
-        raise BadPredictions(f"{path} has the column {', '.join(repeated)} more than once: leave one of them")
+        raise BadPredictions(f"{path} has the column {', '.join(repeated)} more than once: keep one of them")
 
 
 def _read_parquet(path: Path, protocol: Protocol) -> pa.Table:
@@ -101,7 +101,7 @@ def _read_parquet(path: Path, protocol: Protocol) -> pa.Table:
 
 
 def _read_csv(path: Path, protocol: Protocol, bad: _Malformed) -> pa.Table:
-    """All cells as text; a row with too few or too many is malformed."""
+    """Read all cells as text; a row with too few or too many cells is malformed."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         records = csv.reader(io.StringIO(file.read(LONGEST_HEADER), newline=""))
     header = next((record for record in records if record), None)
@@ -110,22 +110,22 @@ def _read_csv(path: Path, protocol: Protocol, bad: _Malformed) -> pa.Table:
     _check_columns(path, header, protocol)
     if not any(records):
         raise _nothing(path, protocol)
-    odd: dict[int, str] = {}
+    malformed: dict[int, str] = {}
 
     def skip(row: pacsv.InvalidRow) -> str:
         problem = f"{row.actual_columns} cells, {row.expected_columns} are expected: {row.text[:80]!r}"
-        odd[row.number - 2] = problem if len(odd) < SHOWN else ""
+        malformed[row.number - 2] = problem if len(malformed) < SHOWN else ""
         return "skip"
 
     rows = pacsv.read_csv(
         path,
-        read_options=pacsv.ReadOptions(use_threads=False),  # only so are row numbers known
+        read_options=pacsv.ReadOptions(use_threads=False),  # rows have numbers only without threads
         parse_options=pacsv.ParseOptions(invalid_row_handler=skip, newlines_in_values=True),
         convert_options=pacsv.ConvertOptions(
             include_columns=protocol.names, column_types=dict.fromkeys(protocol.columns, pa.string())
         ),
     )
-    bad.add(np.array(list(odd), np.int64), lambda row: odd[row])
+    bad.add(np.array(list(malformed), np.int64), lambda row: malformed[row])
     return rows
 
 
@@ -166,5 +166,6 @@ def _find_repeated(rows: pa.Table, protocol: Protocol, bad: _Malformed) -> None:
     _, firsts, numbers = np.unique(codes, return_index=True, return_inverse=True)
     repeated = np.flatnonzero(firsts[numbers] != np.arange(len(codes)))
     bad.add(
-        repeated, lambda row: f"it repeats row {firsts[numbers[row]] + 1}: one moment for each {protocol.label}, please"
+        repeated,
+        lambda row: f"it repeats row {firsts[numbers[row]] + 1}: only one moment per {protocol.label} is allowed",
     )

@@ -1,7 +1,7 @@
-"""Is a step shown at all? A student's answer is calibrated on annotated videos it was not trained on, and measured.
+"""The probability that a step is shown at all, calibrated on annotated videos outside the training data, and measured.
 
-The weights are fitted on validation videos. What is measured is always an answer about videos that they were not
-fitted on: test videos; and each half of the validation videos by the weights of the other half.
+The weights are fitted on validation videos, and always measured on videos that they were not fitted on: test videos,
+and each half of the validation videos by the weights of the other half.
 """
 
 # B videos, S steps, T seconds, N steps of all videos, E kinds of evidence.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from storage import Store
-from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.benchmarks.benchmark import Benchmark, WholeArticles
 from tasks.evaluation.families import Pathway
 from tasks.evaluation.methods import Answer, Method, shown_spans
 from tasks.evaluation.queries import BenchmarkQueries
@@ -29,38 +29,33 @@ from vina_model.metrics.bootstrap import estimate
 from vina_model.metrics.presence import StepPresence
 from vina_model.presence import EVIDENCE, Presence, evidence_of
 
-BENCHMARK = HTSTEP
-"""Whose annotations tell which steps of an article are shown."""
-PROTOCOLS = {"htstep-presence": "presence", "htstep-presence-by-peak": "peak"}
-"""Names in `metrics`, and the column of `presences` that is measured: the plain peak is what presence has to beat."""
-PROTOCOL_VERSION = 1
-VERSION = f"1, {PROTOCOL_VERSION}"
+VERSION = "1"
 CALIBRATED = {Pathway.DIRECT: WITHOUT_NARRATIONS, Pathway.FUSED: WITH_NARRATIONS}
 """Pathways that are calibrated, and their names in the model's file."""
 PART = "\x1f"
-"""Between an article's name and what names a part of it."""
+"""Separates an article's id from the name of a part of it."""
 LOG = logging.getLogger("vina.evaluation")
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The steps of annotated videos: rows of `presences` but for their presence, and the evidence of each."""
+    """Steps of annotated videos: rows of `presences` without the column `presence`, and the evidence of each."""
 
     rows: list[dict[str, Any]]
     evidence_NE: Tensor
 
     @property
     def shown_N(self) -> Tensor:
-        """Which of them are annotated."""
+        """True where the step is annotated."""
         return torch.tensor([row["is_shown"] for row in self.rows])
 
     @property
     def half_N(self) -> Tensor:
-        """Which of two halves of all videos each belongs to."""
+        """Which of two halves of all videos each step belongs to."""
         return torch.tensor([_half(row["video_id"]) for row in self.rows], dtype=torch.bool)
 
     def where(self, chosen_N: Tensor) -> "Judged":
-        """Some of them."""
+        """Return the chosen steps."""
         rows = [row for row, chosen in zip(self.rows, chosen_N.tolist(), strict=True) if chosen]
         return Judged(rows, self.evidence_NE[chosen_N])
 
@@ -69,21 +64,24 @@ class Judged:
 
 
 def calibrate(store: Store, method: Method, queries: BenchmarkQueries) -> dict[Pathway, tuple[Presence, pa.Table]]:
-    """For each pathway the weights, and rows of `presences`; nothing where too little is annotated.
+    """Return the weights and the rows of `presences` of each pathway; none if too little is annotated.
 
-    Videos without a single annotated step have no part in it, nor do those of splits that are held back. People ask
-    for other lists than whole articles, so weights are fitted on parts of them, too.
+    Videos without an annotated step, and those of held-back splits, are left out. Users may ask for other lists than
+    whole articles, so weights are also fitted on parts of articles.
     """
-    annotated = _Annotated.read(store)
+    annotated = _Annotated.read(store, queries.benchmark)
     asked = replace(queries, pairs=[pair for pair in queries.pairs if pair in annotated.splits])
-    base = {pair for pair in asked.pairs if annotated.splits[pair].startswith("val")} or set(asked.pairs)
+    validation = queries.benchmark.validation_split
+    base = {pair for pair in asked.pairs if annotated.splits[pair] == validation} or set(asked.pairs)
     parts = _gather(method, _in_parts(asked, sorted(base)), annotated)
     calibrated: dict[Pathway, tuple[Presence, pa.Table]] = {}
     for pathway, judged in _gather(method, asked, annotated).items():
         base_N = torch.tensor([(row["video_id"], row["article_id"]) in base for row in judged.rows], dtype=torch.bool)
-        learnt = judged.where(base_N) + parts[pathway]
+        fitted_on = judged.where(base_N) + parts[pathway]
         try:
-            whole, first, second = (_fit(part) for part in (learnt, *(learnt.where(half) for half in _halves(learnt))))
+            whole, first, second = (
+                _fit(part) for part in (fitted_on, *(fitted_on.where(h) for h in _halves(fitted_on)))
+            )
         except ValueError as error:
             LOG.warning("presence is not calibrated: %s", error)
             continue
@@ -96,23 +94,25 @@ def calibrate(store: Store, method: Method, queries: BenchmarkQueries) -> dict[P
     return calibrated
 
 
-def measured(rows: pa.Table, method: Method, pathway: Pathway, missing: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Rows of `metrics`: for each split how good the presence is, and how good the plain peak would be.
+def measured(
+    rows: pa.Table, articles: WholeArticles, method: Method, pathway: Pathway, missing: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return rows of `metrics`: the quality of the presence, and of the peak as a baseline, on each split.
 
-    `missing` are each split's annotated videos that have no features.
+    `missing` is the number of annotated videos without features, by split.
     """
     metrics = []
     for split in sorted(set(rows["split"].to_pylist())):
         in_split = rows.filter(pc.equal(rows["split"], split))
         _, videos = np.unique(in_split["video_id"].to_pylist(), return_inverse=True)
         num_videos, shown = int(videos.max()) + 1, in_split["is_shown"].to_numpy()
-        for protocol, column in PROTOCOLS.items():
+        for protocol, column in articles.presence.items():
             scores = in_split[column].to_numpy().astype(np.float64)
             for metric, value in estimate(StepPresence(videos, shown, scores), num_videos).items():
                 if np.isfinite(value.value):
                     metrics.append(
                         {
-                            "protocol": protocol, "protocol_version": PROTOCOL_VERSION, "split": split,
+                            "protocol": protocol, "protocol_version": articles.presence_version, "split": split,
                             "method": method.family, "pathway": pathway.value, "metric": metric, **value._asdict(),
                             "num_videos": num_videos, "num_missing": missing[split], "seed": method.seed,
                         }
@@ -128,16 +128,16 @@ class _Annotated:
     splits: Mapping[Pair, str]
 
     @classmethod
-    def read(cls, store: Store) -> "_Annotated":
-        shown = shown_spans(store, BENCHMARK)
-        rows = store.table("annotations").snapshot().where(benchmark=BENCHMARK.name).read(["video_id", "split"])
+    def read(cls, store: Store, benchmark: Benchmark) -> "_Annotated":
+        shown = shown_spans(store, benchmark)
+        rows = store.table("annotations").snapshot().where(benchmark=benchmark.name).read(["video_id", "split"])
         splits = dict(zip(rows["video_id"].to_pylist(), rows["split"].to_pylist(), strict=True))
         pairs = {(video, article) for (video, article, _), spans in shown.items() if spans and article is not None}
         return cls(shown, {(video, article): splits[video] for video, article in pairs})
 
 
 def _in_parts(queries: BenchmarkQueries, pairs: Sequence[Pair]) -> BenchmarkQueries:
-    """For each pair some of the steps alone: one of them twice, two or three, and any number."""
+    """Return queries for parts of articles: for each pair two single steps, two or three steps, and any number."""
     steps: dict[str, list[str]] = {}
     labels: dict[str, list[int]] = {}
     asked = []
@@ -154,7 +154,7 @@ def _in_parts(queries: BenchmarkQueries, pairs: Sequence[Pair]) -> BenchmarkQuer
 
 
 def _gather(method: Method, queries: BenchmarkQueries, annotated: _Annotated) -> dict[Pathway, Judged]:
-    """A method's evidence in the annotated videos, by pathway."""
+    """Return a method's evidence for the steps of annotated videos, by pathway."""
     parts: dict[Pathway, list[Judged]] = {}
     for answer in method.answer(queries):
         for pathway in (pathway for pathway in CALIBRATED if pathway in answer.scores):

@@ -1,4 +1,4 @@
-"""What a benchmark asks of a model: some videos, each with a list of texts that are to be found in it."""
+"""The queries of a benchmark: videos, each with a list of texts to find in it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class BenchmarkQueries:
     pairs: list[Pair]
     corpus: Corpus
     labels: Mapping[str, list[int]]
-    """For each article, what its texts are called in predictions."""
+    """Labels of the texts of each article in predictions."""
 
     def batches(self) -> Iterator[tuple[list[Pair], list[int], list[int]]]:
-        """Pairs of similar length, with their seconds and the number of their texts."""
+        """Yield pairs of similar length, with their numbers of seconds and of texts."""
         for numbers in plan_pairs(self.pairs, self.corpus, ANY_LENGTH_S):
             pairs = [self.pairs[number] for number in numbers]
             lengths = [self.corpus.num_seconds[video] for video, _ in pairs]
@@ -32,7 +32,7 @@ class BenchmarkQueries:
 
     @cached_property
     def has_speech(self) -> bool:
-        """Whether one of the videos has narrations."""
+        """Whether any of the videos has narrations."""
         return any(self.corpus.narrations(video).texts for video, _ in self.pairs)
 
     @property
@@ -42,7 +42,7 @@ class BenchmarkQueries:
 
 
 def read_queries(store: Store, benchmark: Benchmark, corpus: Corpus) -> BenchmarkQueries:
-    """Return all that a benchmark asks about videos that have features."""
+    """Return the queries of a benchmark about videos that have features."""
     with Catalogue(store) as catalogue:
         texts = catalogue.query(benchmark.query(benchmark.texts_sql))
         pairs = catalogue.query(benchmark.query(benchmark.pairs_sql))

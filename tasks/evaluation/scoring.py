@@ -1,4 +1,4 @@
-"""Predictions of any model held against a benchmark's annotations, by one of its protocols."""
+"""Score predictions of any model against a benchmark's annotations, by one of its protocols."""
 
 from dataclasses import dataclass, field
 
@@ -14,26 +14,31 @@ from vina_model.metrics.columns import Bools, Floats, Ints, Points, ScoredSegmen
 EXAMPLES = 3
 
 
+def without_source(article_ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the ids that a data set's own files have: an article's id is SOURCE/ID in the store."""
+    return pc.replace_substring_regex(article_ids, "^[^/]*/", "")
+
+
 @dataclass(frozen=True)
 class Predictions:
-    """A model's answers in columns; `videos` are the truth's numbers of them, -1 for others."""
+    """Predictions of a model, in columns; `videos` are the videos' numbers in the truth, -1 if they are not in it."""
 
     videos: Ints
     labels: Ints
     times: tuple[Floats, ...]
     scores: Floats
     names: list[str] = field(default_factory=list)
-    """Some examples of videos that the truth does not have."""
+    """Examples of videos that are not in the truth."""
 
     @classmethod
     def of(cls, rows: pa.Table, protocol: Protocol, truth: Truth) -> "Predictions":
-        """Rows of a checked file (`prediction_files`), or of the table `predictions` under the same names."""
-        names, true_names = rows[protocol.video], truth.videos
+        """Return the predictions of a checked file, or of the table `predictions` with renamed columns."""
+        names, true_names = rows[protocol.video], pa.array(truth.videos, pa.string())
         if (article := protocol.column(Role.ARTICLE)) is not None:
             names = pc.binary_join_element_wise(rows[article], names, "/")
-            pairs = zip(truth.tasks, truth.videos, strict=True)
-            true_names = [f"{task.partition('/')[2]}/{video}" for task, video in pairs]
-        videos = pc.fill_null(pc.index_in(names, pa.array(true_names, pa.string())), -1).to_numpy().astype(np.int64)
+            tasks = without_source(pa.array(truth.tasks, pa.string()))
+            true_names = pc.binary_join_element_wise(tasks, true_names, "/")
+        videos = pc.fill_null(pc.index_in(names, true_names), -1).to_numpy().astype(np.int64)
         unknown = names.filter(pa.array(videos < 0)).unique()
         score = protocol.column(Role.SCORE)
         scores = np.zeros(len(rows)) if score is None else rows[score].to_numpy()
@@ -41,11 +46,11 @@ class Predictions:
         return cls(videos, rows[protocol.label].to_numpy(), times, scores, unknown.slice(0, EXAMPLES).to_pylist())
 
     def points(self, chosen: Bools) -> Points:
-        """Some of them, as moments."""
+        """Return the chosen predictions as moments."""
         return Points(self.videos[chosen], self.labels[chosen], self.times[0][chosen])
 
     def segments(self, chosen: Bools) -> ScoredSegments:
-        """Some of them, as segments."""
+        """Return the chosen predictions as segments."""
         starts, ends = self.times
         return ScoredSegments(
             self.videos[chosen], self.labels[chosen], starts[chosen], ends[chosen], self.scores[chosen]
@@ -54,29 +59,29 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Predictions beside the annotations that they are held against: what a protocol's `measure` is given."""
+    """Predictions and annotations: the argument of a protocol's `measure`."""
 
     truth: Truth
     predictions: Predictions
     proper: Bools
-    """Predictions about a text that their video has; the others do not count."""
+    """True for predictions of a text that belongs to their video; the others do not count."""
     test_sets: Bools
-    """Test sets x videos; one of all videos where none are drawn."""
+    """Test sets x videos; one set of all videos if none are drawn."""
     notes: list[str]
-    """For people: what had no part in the numbers."""
+    """Notes on what does not count in the numbers."""
 
     def points(self) -> Points:
-        """The predictions that count, as moments."""
+        """Return the predictions that count, as moments."""
         return self.predictions.points(self.proper)
 
     def segments(self) -> ScoredSegments:
-        """The predictions that count, as segments."""
+        """Return the predictions that count, as segments."""
         return self.predictions.segments(self.proper)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Numbers in percent by metric, and what of the predictions and the annotations had no part in them."""
+    """Numbers in percent by metric, and notes on predictions and annotations that do not count in them."""
 
     protocol: Protocol
     split: str
@@ -86,7 +91,7 @@ class Scored:
     notes: list[str]
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the result as lines to print."""
         width = max(len(name) for name in self.metrics)
         title = f"{self.protocol.name}, version {self.protocol.version}"
         return [
@@ -105,7 +110,7 @@ def _in_words(number: Estimate) -> str:
 def score(
     protocol: Protocol, truth: Truth, predictions: Predictions, draws: int | None = None, seed: int = 0
 ) -> Scored:
-    """Measure. `draws` and `seed` are those of the test sets, where a benchmark draws them."""
+    """Score predictions. `draws` and `seed` are for benchmarks that draw test sets."""
     tests = np.ones((1, truth.num_videos), np.bool_)
     if (drawn := truth.benchmark.test_sets) and truth.split != ALL:
         tests = drawn.draw(truth, drawn.count if draws is None else draws, seed)
@@ -122,12 +127,12 @@ def score(
 
 
 def joint_keys(videos: Ints, labels: Ints) -> Ints:
-    """One number for a video and a label; labels are below 2^32."""
+    """Return one integer for each pair of video and label; labels are below 2^32."""
     return videos << 32 | labels
 
 
 def _is_asked_for(truth: Truth, predictions: Predictions) -> Bools:
-    """Which predictions are about a text of their video: a step of its own article, or one of its narrations."""
+    """Return which predictions are of a text of their video: a step of its article, or one of its narrations."""
     if truth.benchmark.has_narrations:
         allowed = joint_keys(truth.asked.videos, truth.asked.labels)
     else:
@@ -138,7 +143,7 @@ def _is_asked_for(truth: Truth, predictions: Predictions) -> Bools:
 
 
 def _unknown(predictions: Predictions, in_truth: Bools, proper: Bools, truth: Truth) -> list[str]:
-    """Predictions that have no part in the numbers."""
+    """Return notes on predictions that do not count."""
     notes = []
     if count := int((~in_truth).sum()):
         examples = ", ".join(predictions.names)
@@ -154,7 +159,7 @@ def _unknown(predictions: Predictions, in_truth: Bools, proper: Bools, truth: Tr
 
 
 def _missing(protocol: Protocol, truth: Truth, predictions: Predictions, tests: Bools) -> list[str]:
-    """Videos and labels that have no prediction, among those that are tested."""
+    """Return notes on tested videos and labels without a prediction."""
     is_narration = truth.benchmark.has_narrations
     tested = truth.asked if is_narration else truth.segments
     tested = tested.take(np.any(tests, axis=0, keepdims=True)[0, tested.videos])
@@ -164,13 +169,13 @@ def _missing(protocol: Protocol, truth: Truth, predictions: Predictions, tests: 
         examples = ", ".join(truth.videos[number] for number in missing[:EXAMPLES])
         notes.append(f"{len(missing):,} of {len(annotated):,} videos have no prediction, e.g. {examples}: missed")
     asked = np.unique(joint_keys(tested.videos, tested.labels))
-    left = np.setdiff1d(asked, joint_keys(predictions.videos, predictions.labels))
-    if len(left):
-        video, label = divmod(int(left[0]), 1 << 32)
+    unpredicted = np.setdiff1d(asked, joint_keys(predictions.videos, predictions.labels))
+    if len(unpredicted):
+        video, label = divmod(int(unpredicted[0]), 1 << 32)
         what = "narration" if is_narration else protocol.label
-        verdict = ": missed" if protocol.needs_own_label else ""  # else another step's detection may have found it
+        verdict = ": missed" if protocol.needs_own_label else ""  # else a detection of another step may match it
         notes.append(
-            f"{len(left):,} of {len(asked):,} annotated {what}s have no prediction in their video, "
+            f"{len(unpredicted):,} of {len(asked):,} annotated {what}s have no prediction in their video, "
             f"e.g. {what} {label} of {truth.videos[video]}{verdict}"
         )
     return notes
@@ -182,4 +187,4 @@ def _late(truth: Truth, predictions: Predictions) -> list[str]:
     if not late.any():
         return []
     example = truth.videos[int(videos[late][0])]
-    return [f"{late.sum():,} predictions lie past the end of their video, e.g. in {example}: taken as they are"]
+    return [f"{late.sum():,} predictions are after the end of their video, e.g. in {example}: scored unchanged"]

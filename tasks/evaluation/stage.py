@@ -1,6 +1,6 @@
 """The stage `evaluation`: every method on every benchmark that the store has, in `predictions` and `metrics`.
 
-A method is measured once: again only if what it would answer, or what it is held against, has changed.
+A method is measured once, and again only if its answers or the benchmark may have changed.
 """
 
 import logging
@@ -17,7 +17,7 @@ import pyarrow as pa
 from storage import Store, fingerprint_of
 from tasks.evaluation import presence
 from tasks.evaluation.benchmarks.benchmark import Benchmark
-from tasks.evaluation.benchmarks.registry import BENCHMARKS
+from tasks.evaluation.benchmarks.registry import BENCHMARKS, benchmark_of_whole_articles
 from tasks.evaluation.families import TAN, VINA, Pathway
 from tasks.evaluation.methods import Method, oracle, rules, trained
 from tasks.evaluation.predicting import as_in_files, predict
@@ -38,6 +38,7 @@ from tasks.training.model_ids import model_ids
 from tasks.training.models import published_teacher
 from tasks.training.processes import alone
 from tasks.training.settings import TrainingSettings
+from tasks.training.stage import BURN_IN, ROUNDS
 from tasks.training.stage import dependencies as training_dependencies
 
 CODE_VERSION = "2"
@@ -54,12 +55,12 @@ def evaluate(job: Job, run_parts: RunParts = run_here) -> str:
     run_parts(job, MEASUREMENT, [{}])
     measured = len({shard.path for shard in store.table("metrics").snapshot().shards} - before)
     if not measured:
-        return "nothing has changed since all was measured"
+        return "nothing has changed since the last measurement"
     return f"{measured} measurements on {', '.join(each.name for each in benchmarks)}: `vina results` shows them"
 
 
 def measure(job: Job, part: Part) -> None:
-    """Measure all methods on all benchmarks, except what is measured already."""
+    """Measure all methods on all benchmarks, except those already measured."""
     evaluation = Evaluation(Store(job.store), job.run_id, job.force)
     methods = list(chain(untrained_methods(job), trained_methods(job)))
     for number, method in enumerate(methods):
@@ -73,9 +74,9 @@ def dependencies(job: Job) -> Dependencies:
     """Return what the metrics depend on."""
     store, dependencies = job.open_store(), training_dependencies(job)
     trained = store.table("completions").snapshot()
-    for stage in ("burn-in", "rounds"):
-        done = trained.find({"stage": stage}, dependencies.scope)
-        dependencies.inputs[stage] = done.path if done else ""
+    for stage in (BURN_IN, ROUNDS):
+        done = trained.find({"stage": stage.name}, dependencies.scope)
+        dependencies.inputs[stage.name] = done.path if done else ""
     backbones = {shard.constants["backbone"] for shard in store.table("features").snapshot().shards}
     texts = store.table("sentence_embeddings").snapshot().shards
     paths = [shard.path for shard in texts if str(shard.constants["encoder"]).partition("@")[0] in backbones]
@@ -88,7 +89,7 @@ def dependencies(job: Job) -> Dependencies:
 
 MEASUREMENT = PartKind("evaluation", measure, is_whole=True)
 EVALUATION = Stage(
-    "evaluation", evaluate, dependencies, CODE_VERSION, parts=(MEASUREMENT,),
+    "evaluation", evaluate, dependencies, CODE_VERSION, parts=(MEASUREMENT,), measures=True,
     artifacts={
         "metrics": """SELECT benchmark, protocol, split, method, pathway, metric, round(ours, 1) AS ours, paper
             FROM metrics_beside_paper LIMIT 500"""
@@ -97,7 +98,7 @@ EVALUATION = Stage(
 
 
 def untrained_methods(job: Job) -> Iterator[Method]:
-    """Yield baselines that the store has the inputs of, and a published TAN if the settings name one."""
+    """Yield the baselines whose inputs are in the store, and a published TAN if the settings name one."""
     store, settings = Store(job.store), job.settings_of(TrainingSettings)
     corpus = corpus_of(store, settings.backbone, settings.selection)
     if corpus.num_seconds:
@@ -126,7 +127,7 @@ def trained_methods(job: Job, corpus: Corpus | None = None) -> Iterator[Method]:
 
 
 class Evaluation:
-    """The benchmarks of a store: queries and annotations."""
+    """Measures methods on the benchmarks of a store."""
 
     def __init__(self, store: Store, run_id: str, force: bool = False) -> None:
         self.store, self.run_id, self.force = store, run_id, force
@@ -135,13 +136,13 @@ class Evaluation:
         self._queries: dict[tuple[str, str, str], BenchmarkQueries] = {}
 
     def measure(self, method: Method, only: Collection[Benchmark] | None = None) -> int:
-        """Measure a method on all benchmarks, or on some; return on how many it was newly measured."""
-        able = [
+        """Measure a method on all benchmarks, or on some; return the number of new measurements."""
+        suitable = [
             benchmark
             for benchmark in self.benchmarks
             if (only is None or benchmark in only) and (method.takes_narrations or not benchmark.has_narrations)
         ]
-        return sum(self._measure(method, benchmark) for benchmark in able)
+        return sum(self._measure(method, benchmark) for benchmark in suitable)
 
     def _measure(self, method: Method, benchmark: Benchmark) -> bool:
         table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
@@ -173,12 +174,14 @@ class Evaluation:
         return bool(rows)
 
     def calibrate(self, method: Method, settings: TrainingSettings) -> None:
-        """Calibrate and measure the presence of steps, and write it into the model's file."""
-        benchmark = presence.BENCHMARK
+        """Calibrate and measure the presence of steps, and write the calibration into the model's file."""
+        benchmark, articles = benchmark_of_whole_articles()
         table, partition = self.store.table("metrics"), {"model_id": method.model_id, "benchmark": benchmark.name}
         version = self._version(benchmark)
         fingerprint = fingerprint_of(
-            {"presence": presence.VERSION}, {"method": self._fingerprint(method, version)}, CODE_VERSION
+            {"presence": f"{presence.VERSION}, {articles.presence_version}"},
+            {"method": self._fingerprint(method, version)},
+            CODE_VERSION,
         )
         name = "presence"
         if table.has(partition, name, fingerprint) and is_calibrated(self.store, method.model_id) and not self.force:
@@ -197,7 +200,7 @@ class Evaluation:
             self.store.table("presences").commit(
                 judged, variant, "all", fingerprint=fingerprint, run_id=self.run_id, force=self.force
             )
-            rows += presence.measured(judged, method, pathway, missing)
+            rows += presence.measured(judged, articles, method, pathway, missing)
         weights = {presence.CALIBRATED[pathway]: fitted for pathway, (fitted, _) in calibrated.items()}
         tan = model_ids(settings, method.corpus).tan
         write_model(self.store, self.run_id, method.model_id, tan, settings, weights)
@@ -250,5 +253,5 @@ def _metrics(scored: Scored, num_missing: int, method: Method, pathway: Pathway)
             "seed": method.seed,
         }
         for metric, number in scored.metrics.items()
-        if math.isfinite(number.value)  # there was something to measure
+        if math.isfinite(number.value)  # NaN if there was nothing to measure
     ]

@@ -1,8 +1,8 @@
-"""What a benchmark's annotations hold, as in the paper's appendix: its splits counted, and its activities averaged.
+"""Statistics of a benchmark's annotations, as in the paper's appendix: counts by split, and averages by activity.
 
-A video is counted if it shows a step of its article; a few do not. The articles of an activity are its variations, and
-a video is held against its own. Averages of a benchmark are over activities, not videos. `steps` are those of the
-articles, and `annotated_steps` stand beside them. Where narrations stand in place of steps, they are counted only.
+A video counts if it shows a step of its article; a few do not. The articles of an activity are its variations; the
+coverage of a video is that of its own article. Averages of a benchmark are over activities, not videos. `steps` counts
+the steps of the articles, `annotated_steps` those that are annotated. Narrations are only counted.
 """
 
 from dataclasses import dataclass
@@ -37,18 +37,18 @@ _AVERAGES = """
 
 @dataclass(frozen=True)
 class Statistics:
-    """The tables, one dictionary a row."""
+    """The tables, one dictionary per row."""
 
     counts: list[Row]
-    """One row a split; if there are several, one for all."""
+    """One row per split; if there are several, also one for all."""
     activities: list[Row]
-    """Best step coverage first; none where narrations are annotated."""
+    """Best step coverage first; empty if narrations are annotated."""
     averages: Row
     """Averages over the activities; empty if there are none."""
 
 
 def read_statistics(store: Store, benchmark: Benchmark, split: str = ALL) -> Statistics:
-    """The statistics of a benchmark's imported annotations, or of one split of them."""
+    """Return the statistics of a benchmark's imported annotations, or of one split of them."""
     names = {"benchmark": quoted(benchmark.name), "split": quoted(split)}
     with Catalogue(store) as catalogue:
 
@@ -62,13 +62,13 @@ def read_statistics(store: Store, benchmark: Benchmark, split: str = ALL) -> Sta
 
 
 def _choose_split(counts: list[Row], benchmark: Benchmark, split: str) -> list[Row]:
-    """The rows to show, from those of every split and, last, of all."""
+    """Return the rows to show; the last of `counts` is for all splits."""
     splits, remedy = [row["split"] for row in counts[:-1]], f"`vina import {benchmark.source} PATH`"
     if not splits:
-        raise ValueError(f"the store has no annotations of {benchmark.name}: bring them in with {remedy}")
+        raise ValueError(f"the store has no annotations of {benchmark.name}: import them with {remedy}")
     if split not in (*splits, ALL):
         listed = ", ".join(splits)
         raise ValueError(
-            f"{benchmark.name} has no split {split!r} in the store, only {listed}: {remedy} brings in more"
+            f"{benchmark.name} has no split {split!r} in the store, only {listed}: import more with {remedy}"
         )
     return [row for row in counts if split in (row["split"], ALL)] if len(splits) > 1 else counts[:1]

@@ -1,4 +1,4 @@
-"""The file that a benchmark's evaluation server takes: predictions for videos whose annotations it keeps."""
+"""Files for a benchmark's evaluation server: predictions for videos whose annotations only the server has."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ PREFERRED: tuple[Variant, ...] = ((VINA, Pathway.FUSED.value), (VINA, Pathway.DI
 
 
 class Exported(NamedTuple):
-    """What was written: whose predictions, how many, on how many of the split's videos."""
+    """Summary of a written file: model, method, numbers of predictions and of videos."""
 
     model_id: str
     method: str
@@ -42,7 +42,7 @@ def export_predictions(
 ) -> Exported:
     """Write a run's (or a model's) predictions for a split; the file appears whole or not at all."""
     if benchmark.server is None:
-        raise ValueError(f"{benchmark.title} has no evaluation server: `vina score` measures on its annotations")
+        raise ValueError(f"{benchmark.title} has no evaluation server: use `vina score` with its annotations")
     protocol = benchmark.protocol(benchmark.server.protocol)
     model_id = student_of(store, run)
     variants = _variants(store, benchmark, protocol, model_id, run)
@@ -54,7 +54,7 @@ def export_predictions(
     if not len(rows):
         raise ValueError(
             f"{model_id} ({label_of(chosen_method, chosen_pathway)}) has no predictions for {split}: its videos need "
-            "features, and HowTo100M's metadata (or annotations) to know their activity; then run the stage "
+            "features, and HowTo100M's metadata (or annotations), which name their activity; then run the stage "
             "`evaluation`"
         )
     _write(as_in_files(rows, protocol), path)
@@ -63,7 +63,7 @@ def export_predictions(
 
 
 def _listed_videos(store: Store, benchmark: Benchmark, split: str) -> pa.ChunkedArray:
-    """The videos of a split, annotated or not."""
+    """Return the videos of a split, annotated or not."""
     with Catalogue(store) as catalogue:
         listed = catalogue.query(f"""SELECT DISTINCT video_id, split FROM videos
             WHERE source = {quoted(benchmark.name)} AND split IS NOT NULL""")
@@ -75,18 +75,18 @@ def _listed_videos(store: Store, benchmark: Benchmark, split: str) -> pa.Chunked
 
 
 def _variants(store: Store, benchmark: Benchmark, protocol: Protocol, model_id: str, run: str) -> list[Variant]:
-    """The methods and pathways that a model has predictions of."""
+    """Return the methods and pathways that a model has predictions for."""
     shards = store.table("predictions").snapshot().where(protocol=protocol.name).shards
     constants = sorted((str(s.constants["model_id"]), s.constants["method"], s.constants["pathway"]) for s in shards)
     variants = [(str(method), str(pathway)) for each_id, method, pathway in constants if each_id == model_id]
     if not variants:
         listed = ", ".join(dict.fromkeys(each_id for each_id, _, _ in constants)) or "none: run the stage `evaluation`"
-        raise ValueError(f"{run} has no predictions for {benchmark.title}; those that have: {listed}")
+        raise ValueError(f"{run} has no predictions for {benchmark.title}; models that have some: {listed}")
     return variants
 
 
 def _choose(variants: list[Variant], run: str, method: str | None, pathway: str | None) -> Variant:
-    """One of the variants that fit what is asked for: the preferred, or the first."""
+    """Return the preferred one, or else the first, of the variants with this method and pathway."""
     fitting = [variant for variant in variants if method in (None, variant[0]) and pathway in (None, variant[1])]
     if not fitting:
         asked = " ".join(

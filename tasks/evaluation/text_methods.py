@@ -1,4 +1,4 @@
-"""Baselines that compare texts by ready-made embeddings: with narrations and their times, or with video features."""
+"""Baselines that compare embeddings of texts: with those of narrations and their times, or with video features."""
 
 # B videos, S texts, T seconds, N narrations, D numbers of an embedding.
 
@@ -17,6 +17,7 @@ from storage.vectors import Floats, decode
 from tasks.evaluation.families import SENTENCES, Pathway
 from tasks.evaluation.methods import Answer, Method, asr_times
 from tasks.evaluation.queries import BenchmarkQueries
+from tasks.features.backbones import backbone_of_space
 from tasks.pairing.encoders import find_encoder, load_encoder, name_encoder
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.text_embedding import embed_texts
@@ -24,24 +25,24 @@ from tasks.training.corpus import Corpus
 from vina_model.alignment import indirect_pathway, mask_of
 
 LOG = logging.getLogger("vina.evaluation")
-BY_DOT_PRODUCT = "s3d-milnce-joint"
-"""The joint space in which lengths mean something; elsewhere cosines are compared."""
 _STEPS_AND_NARRATIONS = """
-    SELECT text FROM ({steps}) UNION ALL SELECT n.text FROM narrations n SEMI JOIN annotations a
+    SELECT text FROM ({steps}) UNION ALL SELECT n.text FROM video_narrations n SEMI JOIN annotations a
     ON a.video_id = n.video_id AND a.benchmark = {{benchmark}} AND a.split NOT IN ({{held_back}})"""
 
 
 def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: PairingSettings) -> Method | None:
-    """Return the method that puts each step at the times of narrations similar to it, by the pairing's encoder."""
+    """Return the method that predicts each step at the ASR times of similar narrations, by the pairing's encoder."""
     if not store.table("narrations").snapshot().num_rows:
         return None
     try:
         folder = find_encoder(settings.encoder)
     except ValueError as error:
-        LOG.warning("no sentence model: the steps are not compared with narrations (%s)", error)
+        LOG.warning("no sentence encoder: steps are not compared with narrations (%s)", error)
         return None
     encoder = name_encoder(settings.encoder, folder)
-    load = cache(partial(load_encoder, folder, settings.batch_size, settings.device))  # if there is anything to embed
+    load = cache(
+        partial(load_encoder, folder, settings.batch_size, settings.device)
+    )  # only if there is anything to embed
 
     def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
         if not queries.has_speech:
@@ -70,7 +71,7 @@ def sentences_by_asr_times(store: Store, run_id: str, corpus: Corpus, settings: 
 
 
 def zero_shot(store: Store) -> Iterator[Method]:
-    """Every backbone whose texts are embedded under the same name: MIL-NCE's joint space, CLIP, InternVideo, ..."""
+    """Yield a method for every backbone with text embeddings of the same name: MIL-NCE's joint space, CLIP, ..."""
     backbones = _partitions(store, "features", "backbone")
     for encoder in _partitions(store, "sentence_embeddings", "encoder"):
         backbone = encoder.partition("@")[0]
@@ -83,18 +84,19 @@ def zero_shot(store: Store) -> Iterator[Method]:
         if widths[0] == widths[1]:
             yield _zero_shot(store, encoder, Corpus(store, backbone, "metadata"))
         else:
-            LOG.warning("%s: features of %s numbers and texts of %s: not compared", encoder, *widths)
+            LOG.warning("%s: features have width %s and texts %s: not compared", encoder, *widths)
 
 
 def _zero_shot(store: Store, encoder: str, corpus: Corpus) -> Method:
-    is_cosine = corpus.backbone != BY_DOT_PRODUCT
+    backbone = backbone_of_space(corpus.backbone)
+    is_cosine = backbone is None or backbone.compares_by == "cosine"
 
     def answer(queries: BenchmarkQueries) -> Iterator[Answer]:
         vectors = read_embeddings(store, encoder, queries.benchmark.query(queries.benchmark.texts_sql))
         wanted = {text for _, article in queries.pairs for text in queries.corpus.steps[article]}
         if num_missing := len(wanted - vectors.keys()):
             count = f"{num_missing} of {len(wanted)} texts of {queries.benchmark.name}"
-            LOG.warning("%s: %s have no vector: missed", encoder, count)
+            LOG.warning("%s: %s have no embedding: they count as missed", encoder, count)
         if not vectors:
             return
         for pairs, lengths, counts in queries.batches():
@@ -115,7 +117,7 @@ def _zero_shot(store: Store, encoder: str, corpus: Corpus) -> Method:
 
 
 def read_embeddings(store: Store, encoder: str, texts_sql: str) -> Mapping[str, Floats]:
-    """The vectors of the texts that a query gives; those that have none are left out."""
+    """Return the embeddings of the texts that a query selects; texts without one are left out."""
     with Catalogue(store) as catalogue:
         wanted = catalogue.query(f"SELECT DISTINCT text FROM ({texts_sql})")["text"]
     snapshot = store.table("sentence_embeddings").snapshot().where(encoder=encoder)
@@ -126,7 +128,7 @@ def read_embeddings(store: Store, encoder: str, texts_sql: str) -> Mapping[str, 
 
 
 def _stacked(vectors: Mapping[str, Floats], texts: Sequence[str]) -> Tensor:
-    """The texts' vectors, S x D; zeros for a text that has none."""
+    """Return the embeddings of texts, S x D; zeros for a text without one."""
     width = len(next(iter(vectors.values()))) if vectors else 1
     rows = [vectors[text] if text in vectors else np.zeros(width, np.float16) for text in texts]
     return torch.from_numpy(np.stack(rows).astype(np.float32)) if rows else torch.zeros(0, width)

@@ -1,7 +1,7 @@
-"""A benchmark's annotations as the metrics take them: videos and labels numbered.
+"""A benchmark's annotations in the form that metrics take: videos and labels as numbers.
 
-Where a video may have several articles (CrossTask), what is numbered as a video is a video *of a task*. Labels keep
-their own numbers: a step's id, a headline's place, a narration's place.
+If a video may have several articles (CrossTask), each pair of video and task counts as a video. Labels are the id of a
+step, the position of a headline, or the position of a narration.
 """
 
 from collections.abc import Collection
@@ -27,26 +27,26 @@ class Truth:
     benchmark: Benchmark
     split: str
     videos: list[str]
-    """Ids by number; one that belongs to two tasks is there twice."""
+    """Ids by number; a video of two tasks is listed twice."""
     tasks: list[str]
-    """The article (CrossTask: the task) of each; empty for narrations."""
+    """The article (CrossTask: the task) of each video; an empty text for narrations."""
     segments: Segments
-    """Only what is alignable."""
+    """Segments of alignable labels."""
     asked: Segments
-    """All annotated labels, alignable or not: narrations."""
+    """All annotated labels, alignable or not."""
     alignable: Bools
-    """Which of `asked`."""
+    """Which labels of `asked` are alignable."""
     is_validation_V: Bools
     durations_V: Floats
-    """NaN where it is not known."""
+    """NaN if unknown."""
     articles: dict[str, list[int]]
-    """The labels of each article, in its order."""
+    """The labels of each article, in order."""
     activities: dict[str, str]
     """The title of each article."""
 
     @property
     def num_videos(self) -> int:
-        """Videos that are annotated."""
+        """Number of annotated videos."""
         return len(self.videos)
 
     @cached_property
@@ -60,7 +60,7 @@ class Truth:
         return _numbered(self.tasks)[1]
 
     def only(self, video_ids: Collection[str]) -> "Truth":
-        """The part about these videos."""
+        """Return the annotations of these videos."""
         kept_V = np.array([video in video_ids for video in self.videos], np.bool_)
         number_V = np.cumsum(kept_V) - 1
 
@@ -81,14 +81,14 @@ class Truth:
 
 
 def splits_of(store: Store, benchmark: Benchmark) -> list[str]:
-    """The splits that a benchmark's annotations have, without those that are held back."""
+    """Return the splits of a benchmark's annotations, without held-back ones."""
     snapshot = store.table("annotations").snapshot().where(benchmark=benchmark.name)
     splits = snapshot.distinct("split") if snapshot.shards else set()
     return sorted(splits - set(benchmark.held_back))
 
 
 def read_truth(store: Store, benchmark: Benchmark, split: str) -> Truth:
-    """The annotations of a split (`all`: of all of them)."""
+    """Return the annotations of a split (`all`: of all splits)."""
     rows = store.table("annotations").snapshot().where(benchmark=benchmark.name).read(_COLUMNS)
     wanted = pc.invert(pc.is_in(rows["split"], pa.array(benchmark.held_back, pa.string())))
     if split != ALL and not (benchmark.test_sets and split == TEST):  # test sets are drawn from all
@@ -114,9 +114,9 @@ def read_truth(store: Store, benchmark: Benchmark, split: str) -> Truth:
 
 
 def _numbered(names: list[str]) -> tuple[list[str], Ints]:
-    """The different ones in their order, and the place of each among them."""
-    different, numbers = np.unique(names, return_inverse=True)
-    return different.tolist(), numbers.astype(np.int64)
+    """Return the distinct names, sorted, and the position of each name among them."""
+    distinct, numbers = np.unique(names, return_inverse=True)
+    return distinct.tolist(), numbers.astype(np.int64)
 
 
 def _durations(store: Store, source: str) -> dict[str, float]:

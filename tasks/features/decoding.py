@@ -1,9 +1,9 @@
-"""A video file as one clip of frames a second, for any frame rate, size and rotation.
+"""Decode a video file into one clip of frames per second, for any frame rate, size and rotation.
 
 PyAV's filter graph does all of it in one pass: `fps` (the frame that is shown last within each 1/16 s, so no frame of
-one second is ever part of another), turning and mirroring, `scale` of the short side, centre `crop`, `format`. The
-last second, if it is not whole, repeats its last frame: T = ceil(duration). A video takes the memory of two seconds,
-however long it is.
+one second is ever part of another), rotating and mirroring, `scale` of the short side, centre `crop`, `format`. The
+last second, if it is incomplete, repeats its last frame: T = ceil(duration). A video of any length takes the memory of
+two seconds.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tasks.features.video_file import BadVideo, OpenVideo, open_video
 from tasks.features.whole_file import is_cut
 
 LONGEST_GAP_S = 600
-"""Longest gap between two frames; a longer one is a broken clock, and would make millions of clips."""
+"""Longest gap between two frames; a longer one means wrong timestamps, and would make millions of clips."""
 TURNS = {  # the signs of a display matrix's a, b, c, d, with x' = a x + c y and y' = b x + d y
     (0, 1, -1, 0): ["transpose=clock"],
     (-1, 0, 0, -1): ["hflip", "vflip"],
@@ -39,7 +39,7 @@ class Frames:
     """How frames are taken from a video."""
 
     fps: int = 16
-    """Frames a second; a clip is one second."""
+    """Frames per second; a clip is one second."""
     size_px: int = 224
     """Side of the square that is cut from the middle; even, because S3D halves it."""
     short_side_px: int = 0
@@ -47,7 +47,9 @@ class Frames:
 
     def __post_init__(self) -> None:
         if self.fps < 1 or not 32 <= self.size_px <= 1024 or self.size_px % 2:
-            raise ValueError(f"frames of {self.size_px} px at {self.fps} a second: even sizes from 32 to 1,024 px work")
+            raise ValueError(
+                f"frames of {self.size_px} px at {self.fps} per second: use even sizes from 32 to 1,024 px"
+            )
         if self.short_side_px == 0:
             object.__setattr__(self, "short_side_px", self.size_px)
         if not self.size_px <= self.short_side_px <= 4 * self.size_px:
@@ -58,7 +60,7 @@ class Frames:
 
 
 def read_clips(address: str, frames: Frames) -> Iterator[Clip]:
-    """Yield the clips of a file or URL, one a second, in order. BadVideo if it cannot be decoded to its end."""
+    """Yield the clips of a file or URL, one per second, in order. Raise BadVideo if it cannot be decoded to its end."""
     held: list[npt.NDArray[np.uint8]] = []
     seconds = 0
     try:
@@ -121,9 +123,9 @@ def _with_end(decoded: Iterator[av.VideoFrame]) -> Iterator[tuple[av.VideoFrame,
 
 
 def _last_ticks(video: OpenVideo, last: av.VideoFrame) -> int:
-    """Return how long the last frame is shown: its stated duration within the video's end, or else the mean.
+    """Return the duration of the last frame: the stated one, up to the end of the video, or else the mean.
 
-    Files are in the order of decoding, so the duration of a frame may be meant for another.
+    Files are in decoding order, so a stated duration may belong to another frame.
     """
     mean = round(1 / ((video.stream.average_rate or 1) * video.time_base))
     left = round(((video.claimed_s or 0) - video.second(last)) / video.time_base)
@@ -140,7 +142,7 @@ def _pulled(graph: av.filter.Graph) -> Iterator[npt.NDArray[np.uint8]]:
 
 def _graph(video: OpenVideo, first: av.VideoFrame, frames: Frames) -> av.filter.Graph:
     graph, side, cut = av.filter.Graph(), frames.short_side_px, frames.size_px
-    aspect = video.stream.sample_aspect_ratio or 1  # which PyAV does not tell the graph
+    aspect = video.stream.sample_aspect_ratio or 1  # PyAV does not pass it to the graph
     steps = [
         f"setpts=PTS-{video.first_tick}",
         f"fps=fps={frames.fps}:round=down:start_time=0:eof_action=pass",
@@ -159,7 +161,7 @@ def _graph(video: OpenVideo, first: av.VideoFrame, frames: Frames) -> av.filter.
 
 
 def _turns(frame: av.VideoFrame) -> list[str]:
-    """Return the filters that turn and mirror a frame as its file asks."""
+    """Return the filters that rotate and mirror a frame as its file states."""
     data: Any = frame.side_data.get("DISPLAYMATRIX")
     if data is None:
         return []

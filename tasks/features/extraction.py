@@ -1,7 +1,7 @@
-"""Videos through the network: decoding ahead, clips batched across videos, one vector a second.
+"""Run videos through the network: decoding ahead, clips batched across videos, one vector per second.
 
-A decoder thread fills a bounded queue while the network works, so the slower of the two sets the pace. Batches do not
-end with a video: short videos cost no more than long ones.
+A decoder thread fills a bounded queue while the network works, so the slower of the two sets the pace. Batches
+span videos, so short videos cost no more than long ones.
 """
 
 import queue
@@ -32,7 +32,7 @@ class _Video:
     video_id: str
     parts: list[Outputs] = field(default_factory=list)
     missing: int = 0
-    """Clips that were read and are not through the network yet."""
+    """Clips that were decoded and have no vectors yet."""
     is_read: bool = False
     problem: BadVideo | None = None
 
@@ -53,7 +53,7 @@ def extract(
     frames: Frames,
     on_clips: Callable[[int], None],
 ) -> Iterator[Extracted]:
-    """Yield the videos (id, address) in their order, each when its last second is through the network."""
+    """Yield the videos (id, address) in order, each when its last clip has gone through the network."""
     waiting: list[tuple[_Video, Clip]] = []
     order: list[_Video] = []
     with _Decoder(videos, frames) as decoder:
@@ -61,7 +61,7 @@ def extract(
             if not order or order[-1] is not video:
                 order.append(video)
             if clip is None:
-                video.is_read = True  # set here: in the decoder's thread it would run ahead of the queue
+                video.is_read = True  # set here, because the decoder's thread runs ahead of the queue
             else:
                 video.missing += 1
                 waiting.append((video, clip))
@@ -79,13 +79,11 @@ def extract(
 
 
 def _pass_on(waiting: list[tuple[_Video, Clip]], run: Run) -> None:
-    """Run the network on the clips, and give each video its vectors."""
+    """Run the network on the clips, and add the vectors to their videos."""
     main, joint = run(np.stack([clip for _, clip in waiting]))
     if not all(np.isfinite(vectors).all() for vectors in (main, joint) if vectors is not None):
         videos = ", ".join(sorted({video.video_id for video, _ in waiting}))
-        raise ValueError(
-            f"the network gives values that are not finite, among the seconds of {videos}: check its weights"
-        )
+        raise ValueError(f"the network's output has values that are not finite, for {videos}: check its weights")
     for row, (video, _) in enumerate(waiting):
         video.parts.append(Outputs(main[row : row + 1], None if joint is None else joint[row : row + 1]))
         video.missing -= 1
@@ -108,7 +106,7 @@ class _Decoder:
         self._stop.set()
         while self._thread.is_alive():
             try:
-                self._queue.get(timeout=0.05)  # makes room for one that waits to put
+                self._queue.get(timeout=0.05)  # makes room for a blocked `put`
             except queue.Empty:
                 self._thread.join(timeout=0.05)
 

@@ -18,20 +18,20 @@ TEXTS_PER_SHARD = 50_000
 
 
 def embed_joint_texts(store: Store, run_id: str, recipe: Recipe, settings: FeatureSettings) -> str:
-    """Embed new texts; returns what was done, or why nothing was."""
+    """Embed new texts; return a report."""
     backbone, tower = recipe.backbone, recipe.backbone.text_tower
     if tower is None:
         return f"texts have no joint embeddings: {backbone.name} has no text tower"
     weights = weights_file(settings, backbone)
     if weights is None:
-        return "texts have no joint embeddings: that takes weights, random ones say nothing"
+        return "texts have no joint embeddings: they need trained weights, not random ones"
     dictionary = _dictionary_file(tower, weights, settings)
     if dictionary is not None and not dictionary.is_file():
         if settings.dictionary:
             raise ValueError(f"there is no dictionary at {dictionary}")
         return (
             f"texts have no joint embeddings: there is no {tower.dictionary} beside the weights "
-            "(or name it: dictionary=FILE)"
+            "(or set dictionary=FILE)"
         )
     embed = tower.load(weights, dictionary, settings.device or best_device())
     encoder = f"{backbone.joint_name}@{recipe.weights[:8]}"

@@ -12,7 +12,7 @@ Vectors = npt.NDArray[np.float16]
 
 
 class Outputs(NamedTuple):
-    """Outputs of the layers that are kept, B x D each; `joint` is in the space of the text tower."""
+    """Outputs of the layers that are stored, B x D each; `joint` is in the space of the text tower."""
 
     main: Vectors
     joint: Vectors | None
@@ -23,10 +23,10 @@ Run = Callable[[Clips], Outputs]
 
 
 def read_checkpoint(path: Path) -> Any:
-    """Return what a file of weights holds, on the CPU; no code in it is run."""
-    import torch  # a second, which commands that load no weights do not wait for
+    """Load a file of weights to the CPU, without running code from it."""
+    import torch  # takes a second, which other commands need not wait for
 
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises whatever a damaged file leads it to
+    except Exception as error:  # torch raises many types for damaged files
         raise ValueError(f"{path} cannot be read as a checkpoint: {str(error)[:300]}") from error

@@ -30,10 +30,10 @@ class Progress:
         self._rejected += is_rejected
 
     def line(self) -> str:
-        """Return e.g. `12 of 40 videos (1 rejected), 812 s of video at 34.1 s a second, 1 min 20 s left`."""
+        """Return e.g. `12 of 40 videos (1 rejected), 812 s of video at 34.1 s per second, 1 min 20 s left`."""
         rate = self._seconds / max(time.monotonic() - self._begin, 1e-9)
         text = f"{self._videos:,} of {self._num_videos:,} videos ({self._rejected:,} rejected)"
-        text += f", {self._seconds:,} s of video at {rate:.1f} s a second"
+        text += f", {self._seconds:,} s of video at {rate:.1f} s per second"
         if self._videos < self._num_videos and self._seconds:
             left = max(self._expected_s - self._seconds, 0) / rate
             text += f", {int(left // 60)} min {int(left % 60)} s left"

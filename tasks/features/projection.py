@@ -1,6 +1,6 @@
-"""Features that are in the store already, projected into the joint text-video space by the backbone's last layer.
+"""Project stored features into the joint text-video space, by the backbone's last layer.
 
-So MIL-NCE's published features are enough for its zero-shot baseline: it takes no videos.
+So MIL-NCE's published features are enough for its zero-shot baseline, without videos.
 """
 
 from storage import Store, fingerprint_of
@@ -16,7 +16,7 @@ VIDEOS_PER_SHARD = 256
 
 
 def project_features(store: Store, run_id: str, recipe: Recipe, settings: FeatureSettings) -> int:
-    """Project videos that have the backbone's features but no joint ones; returns how many videos."""
+    """Project videos that have the backbone's features but no joint ones; return their number."""
     backbone, weights = recipe.backbone, weights_file(settings, recipe.backbone)
     if backbone.joint_layer is None or backbone.project is None or weights is None:
         return 0

@@ -1,4 +1,4 @@
-"""How features are made: backbone, weights and frames. Written beside every vector; recipes are never mixed."""
+"""How features are made: backbone, weights and frames. It is recorded with every vector; recipes are never mixed."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,23 +11,23 @@ from tasks.features.decoding import Frames
 from tasks.features.settings import FeatureSettings
 
 AS_IMPORTED = "as imported"
-"""In place of a layer, for imported vectors."""
+"""Value of the column `layer` for imported vectors."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One backbone with its weights and frames, and the layers that are kept."""
+    """One backbone with its weights and frames, and the layers that are stored."""
 
     backbone: Backbone
     frames: Frames
     weights: str
     """The sha256 of the file of weights, or random:SEED."""
     layers: dict[str, Layer] = field(hash=False)
-    """By the partition of `features` that each is written to."""
+    """Layers by the partition of `features` that each is written to."""
 
     @classmethod
     def of(cls, settings: FeatureSettings) -> "Recipe":
-        """Return the recipe of some settings; a ValueError, before any work, if they are wrong."""
+        """Return the recipe of some settings. Raise ValueError, before any work, if they are wrong."""
         backbone = backbone_of(settings.backbone)
         side = backbone.frames.size_px if settings.size_px is None else settings.size_px
         frames = Frames(backbone.frames.fps, side, settings.short_side_px or 0)
@@ -50,15 +50,15 @@ class Recipe:
         }
 
     def check(self, store: Store) -> None:
-        """Raise a ValueError if the store has vectors of this backbone that were made by another recipe."""
+        """Raise ValueError if the store has vectors of this backbone that were made by another recipe."""
         if problem := self.difference(store):
             raise ValueError(
-                f"{problem}: use what they were made with (settings weights, size_px), or take them out with "
+                f"{problem}: use the settings that they were made with (weights, size_px), or remove them with "
                 f"`vina forget features --backbone {self.backbone.name}`"
             )
 
     def difference(self, store: Store, but: str = "") -> str:
-        """Return how stored vectors differ from this recipe in any column `but` one; an empty text if they do not."""
+        """Return how stored vectors differ from this recipe, except in the column `but`; an empty text if equal."""
         for partition, layer in self.layers.items():
             snapshot = store.table("features").snapshot().where(backbone=partition)
             expected = self.columns(layer) | {"width": layer.width}
@@ -66,13 +66,13 @@ class Recipe:
             for stored in ({**shard.constants, **width} for shard in snapshot.shards if shard.num_rows):
                 for name, value in expected.items():
                     if name != but and not _fits(name, stored[name], value):
-                        has = stored[name] or "unknown (imported)"
-                        return f"the store's features of {partition} have {name} {has}, these would have {value}"
+                        stored_value = stored[name] or "unknown (imported)"
+                        return f"stored features of {partition} have {name} {stored_value}, new ones would have {value}"
         return ""
 
 
 def _fits(name: str, stored: Any, expected: Any) -> bool:
-    if stored is None:  # imported: trusted, but random vectors would be noise among them
+    if stored is None:  # imported, and accepted; but vectors by random weights would be noise among them
         return not (name == "weights_sha256" and expected.startswith("random:"))
     return stored == expected or (name, stored) == ("layer", AS_IMPORTED)
 

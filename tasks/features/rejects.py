@@ -1,7 +1,7 @@
-"""Videos that gave no features, and why: a row each, until they have features or are no longer listed.
+"""Rejected videos: one row with the reason for each, until it has features or is no longer listed.
 
 Shards are named BACKBONE/SHARD. During a run each shard of videos writes its own; at the end of the run (or of the next
-one, if it was interrupted) `settle` merges them into one shard with the rows that still hold.
+one, if it was interrupted) `settle` merges the rows that are still valid into one shard.
 """
 
 from collections.abc import Sequence, Set
@@ -16,7 +16,7 @@ from storage.snapshot import Shard, Snapshot
 
 PARTITION = {"stage": "features"}
 MISSING = "file is missing"
-"""Every run tries such videos again: a disk may have been unmounted."""
+"""Reason of videos that every run tries again: a disk may have been unmounted."""
 
 
 def _stored(store: Store, backbone: str) -> Snapshot:
@@ -31,13 +31,13 @@ def given_up(store: Store, backbone: str) -> set[str]:
 
 
 def missing_files(store: Store, backbone: str) -> int:
-    """Return how many videos had no file when they were tried."""
+    """Return the number of videos whose file was missing when they were tried."""
     stored = _stored(store, backbone)
     return len(stored.read(["item"], where=pc.field("reason") == MISSING)) if stored.shards else 0
 
 
 def written(store: Store, backbone: str, shard: str) -> Shard | None:
-    """Return the shard of rejects of a shard of videos."""
+    """Return the shard of rejects that belongs to a shard of videos, if there is one."""
     return store.table("rejects").snapshot().find(PARTITION, f"{backbone}/{shard}")
 
 
@@ -50,7 +50,7 @@ def write(store: Store, run_id: str, backbone: str, shard: str, rejects: Sequenc
 
 
 def settle(store: Store, run_id: str, backbone: str, holding: Set[str], tried: Set[str], shards: Set[str]) -> None:
-    """Keep the rows of `holding` videos; for those `tried` in this run only the rows of its shards."""
+    """Keep the rows of videos in `holding`; for videos `tried` in this run only the rows of this run's `shards`."""
     stored = _stored(store, backbone)
     rows = stored.read() if stored.shards else None
     if rows is None:
@@ -61,10 +61,10 @@ def settle(store: Store, run_id: str, backbone: str, holding: Set[str], tried: S
         for item, shard in zip(rows["item"].to_pylist(), rows["_shard"].to_pylist(), strict=True)
     ]
     table = store.table("rejects")
-    left = rows.filter(pa.array(keep, pa.bool_())).select(table.schema.files.names)
-    if len(left) == len(rows) and len(stored.shards) == 1:
+    valid_rows = rows.filter(pa.array(keep, pa.bool_())).select(table.schema.files.names)
+    if len(valid_rows) == len(rows) and len(stored.shards) == 1:
         return
     settled = f"{backbone}/settled"
-    if len(left):
-        table.commit(left, PARTITION, settled, fingerprint=content_hash([left]), run_id=run_id)
-    table.retire(PARTITION, keep=[settled] if len(left) else [], prefix=f"{backbone}/")
+    if len(valid_rows):
+        table.commit(valid_rows, PARTITION, settled, fingerprint=content_hash([valid_rows]), run_id=run_id)
+    table.retire(PARTITION, keep=[settled] if len(valid_rows) else [], prefix=f"{backbone}/")

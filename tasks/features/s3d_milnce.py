@@ -45,7 +45,7 @@ def load_projection(weights: Path) -> Callable[[Floats], Floats]:
 
 
 def load_text_tower(weights: Path, dictionary: Path | None, device: str) -> Embed:
-    """Return MIL-NCE's text tower, which knows the words of a dictionary."""
+    """Return MIL-NCE's text tower with the vocabulary of a dictionary file."""
     assert dictionary is not None
     tokenizer = Tokenizer(read_dictionary(dictionary))
     tower = _read_model(weights).text_module.eval().to(device)
@@ -58,7 +58,7 @@ def load_text_tower(weights: Path, dictionary: Path | None, device: str) -> Embe
 
 
 def read_dictionary(path: Path) -> list[str]:
-    """Return the words that MIL-NCE's text tower, and TAN's, know, in their order."""
+    """Return the vocabulary of MIL-NCE's and TAN's text towers, in order."""
     try:
         return np.load(path, allow_pickle=False).tolist()
     except (OSError, ValueError) as error:
@@ -80,4 +80,5 @@ S3D_MILNCE = Backbone(
     joint_layer=Layer("fc", 512),
     project=load_projection,
     text_tower=TextTowerLoader(load_text_tower, DICTIONARY),
+    compares_by="dot product",
 )

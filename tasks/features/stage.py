@@ -1,8 +1,8 @@
 """The stage `features`: plan what is missing, and extract it shard by shard.
 
-What is to do follows from the tables alone: every video with a file, less those that have features of this backbone,
-less those that were rejected before (unless they are to be tried again). A shard of videos is the unit of work and of
-commit, so a killed run loses one shard's work at most. All vectors of a backbone come from one network.
+The work is planned from the tables alone: all videos with a file, except those that have features of this backbone, and
+except those that were rejected before (unless `retry_rejected` is set). A shard of videos is the unit of work and of
+commit, so a killed run loses at most one shard. All vectors of a backbone come from one network.
 """
 
 import logging
@@ -27,7 +27,7 @@ from tasks.features.joint_texts import dictionary_version, embed_joint_texts
 from tasks.features.network import Run
 from tasks.features.progress import Progress
 from tasks.features.projection import project_features
-from tasks.features.recipe import AS_IMPORTED, Recipe
+from tasks.features.recipe import AS_IMPORTED, Recipe, weights_file
 from tasks.features.settings import FeatureSettings
 from tasks.pipeline.artifacts import CORPUS, REJECTS
 from tasks.pipeline.device import best_device
@@ -37,7 +37,7 @@ from tasks.pipeline.stage import Dependencies, Stage, versions
 
 CODE_VERSION = "2"
 MOST_PARTS = 500
-"""Prefect's server keeps a few records of each part."""
+"""Limit, because Prefect's server keeps records of each part."""
 NOT_FINGERPRINTED = ("batch_size", "videos_per_shard", "device", "retry_rejected")
 """Settings that do not change the vectors."""
 LOG = logging.getLogger("vina.features")
@@ -68,11 +68,11 @@ def make_features(job: Job, run_parts: RunParts = run_here) -> str:
     names = {shard_name([video_file.video_id for video_file in shard]) for shard in shards}
     rejects.settle(store, job.run_id, recipe.backbone.name, holding, tried, names)
     rejected = len(tried & holding)
-    report = f"{len(tried) - rejected:,} of {len(tried):,} videos have features now ({rejected:,} rejected)"
+    report = f"{len(tried) - rejected:,} of {len(tried):,} videos got features ({rejected:,} rejected)"
     if not shards:
         other = recipe.difference(store, but="" if settings.weights else "weights_sha256")
-        report = "no video file is without features" + (f" ({other}: --force makes them again)" if other else "")
-    report += f"; {projected:,} videos are projected into the joint space" if projected else ""
+        report = "all video files have features" + (f" ({other}: --force extracts them again)" if other else "")
+    report += f"; {projected:,} videos were projected into the joint space" if projected else ""
     return f"{report}; {embed_joint_texts(store, job.run_id, recipe, settings)}" if settings.joint else report
 
 
@@ -101,7 +101,7 @@ def dependencies(job: Job) -> Dependencies:
         fingerprinted["dictionary"] = dictionary_version(settings)
     must_run_because = "videos that were rejected are tried again" if settings.retry_rejected else ""
     if missing := rejects.missing_files(store, recipe.backbone.name):
-        must_run_because = f"{missing:,} video files were not there"
+        must_run_because = f"{missing:,} video files were missing"
     return Dependencies(
         fingerprinted | {"weights": recipe.weights}, inputs, outputs, recipe.backbone.name, must_run_because
     )
@@ -125,7 +125,8 @@ FEATURES = Stage(
 def list_video_files(store: Store) -> dict[str, VideoFile]:
     """Return the videos that have files, by id."""
     listed = store.table("videos").snapshot().read(VideoFile._fields, where=pc.field("uri").is_valid())
-    return {row["video_id"]: VideoFile(**row) for row in reversed(listed.to_pylist())}
+    rows = [row | {"uri": store.objects.resolve(row["uri"])} for row in listed.to_pylist()]
+    return {row["video_id"]: VideoFile(**row) for row in reversed(rows)}
 
 
 def made_before(store: Store, recipe: Recipe) -> set[str]:
@@ -143,17 +144,17 @@ def plan(video_files: Mapping[str, VideoFile], done: Collection[str], videos_per
 def _extent(shards: Sequence[Sequence[VideoFile]]) -> tuple[int, float]:
     """Return the number of videos and their total length; an unknown length counts as the mean of the others."""
     lengths = [video_file.duration_s for shard in shards for video_file in shard]
-    known = [length for length in lengths if length]
-    return len(lengths), sum(known) * len(lengths) / max(len(known), 1)
+    known_lengths = [length for length in lengths if length]
+    return len(lengths), sum(known_lengths) * len(lengths) / max(len(known_lengths), 1)
 
 
 @lru_cache(1)
 def load_network(recipe: Recipe, settings: FeatureSettings) -> Run:
     """Load the network once for all parts of this process; warn about random weights."""
-    weights = Path(settings.weights) if settings.weights else recipe.backbone.weights
+    weights = weights_file(settings, recipe.backbone)
     if weights is None:
         LOG.warning(
-            "no weights are given: %s has random ones (seed %d). Its features tell videos apart, and mean nothing.",
+            "no weights are given: %s has random weights (seed %d), and its features are meaningless.",
             recipe.backbone.name,
             settings.seed,
         )
@@ -171,19 +172,19 @@ class ShardMaker:
     progress: Progress
 
     def is_made(self, video_files: Sequence[VideoFile]) -> bool:
-        """Whether the shard is extracted, by an earlier try of this part or by another run."""
+        """Return whether an earlier try of this part, or another run, has extracted the shard."""
         name, table = (
             shard_name([video_file.video_id for video_file in video_files]),
             self.store.table("features").snapshot(),
         )
-        own = rejects.written(self.store, self.recipe.backbone.name, name)
-        if own is not None and own.written_by == self.run_id:
+        shard_rejects = rejects.written(self.store, self.recipe.backbone.name, name)
+        if shard_rejects is not None and shard_rejects.written_by == self.run_id:
             return True
         return all(table.find({"backbone": partition}, name) for partition in self.recipe.layers)
 
     def make(self, video_files: Sequence[VideoFile], run: Run) -> None:
-        """Extract the features of some videos, one commit per layer; those that cannot be decoded become rejects."""
-        found: list[Extracted] = []
+        """Extract the features of some videos, one commit per layer; videos that cannot be decoded become rejects."""
+        extracted: list[Extracted] = []
         bad: list[dict[str, Any]] = []
         with tempfile.TemporaryDirectory() as folder:
             copies = dict(_copies(video_files, Path(folder)))
@@ -193,20 +194,20 @@ class ShardMaker:
                 if done.outputs is None:
                     bad.append(_reject(done, video_files, copies))
                 else:
-                    found.append(done)
+                    extracted.append(done)
         for number, (partition, layer) in enumerate(self.recipe.layers.items()):
-            vectors = {done.video_id: done.outputs[number] for done in found if done.outputs is not None}
+            vectors = {done.video_id: done.outputs[number] for done in extracted if done.outputs is not None}
             self._commit(partition, layer, {name: array for name, array in vectors.items() if array is not None})
         name = shard_name([video_file.video_id for video_file in video_files])
         rejects.write(self.store, self.run_id, self.recipe.backbone.name, name, bad)
 
     def _commit(self, partition: str, layer: Layer, vectors: Mapping[str, Floats]) -> None:
-        """Commit what the partition does not have: another worker may have committed some of it."""
+        """Commit the vectors that the partition lacks: another worker may have committed some of them."""
         table = self.store.table("features")
-        there = table.snapshot().where(backbone=partition)
+        stored = table.snapshot().where(backbone=partition)
         wanted = (pc.field("second") == 0) & pc.field("video_id").isin(pa.array(vectors, pa.string()))
-        known = set(there.read(["video_id"], where=wanted)["video_id"].to_pylist()) if there.shards else set()
-        new = [name for name in vectors if name not in known]
+        stored_ids = set(stored.read(["video_id"], where=wanted)["video_id"].to_pylist()) if stored.shards else set()
+        new = [name for name in vectors if name not in stored_ids]
         if not new:
             return
         constants = self.recipe.columns(layer)
@@ -219,14 +220,14 @@ class ShardMaker:
 
 
 def _copies(video_files: Sequence[VideoFile], folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield where objects on S3 are copied to while they are read."""
+    """Yield the temporary paths of videos that are copied from S3."""
     for number, video_file in enumerate(video_files):
         if video_file.uri.startswith("s3://"):
             yield video_file.video_id, folder / f"{number}{Path(video_file.uri).suffix}"
 
 
 def _fetched(video_files: Sequence[VideoFile], copies: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Yield where to read each video: files and web addresses as they are, objects on S3 from a copy."""
+    """Yield the address to read each video from: files and URLs unchanged, objects on S3 as a copy."""
     for video_file in video_files:
         copy = copies.get(video_file.video_id)
         if copy is None:

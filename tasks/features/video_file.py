@@ -1,7 +1,7 @@
-"""Opening a video file: its video stream, its clock, and the length that it claims.
+"""Open a video file: its video stream, its clock, and the length that it states.
 
-Times count from the start of the container, as in players and captions: if the picture starts after the sound, it
-starts late.
+Times count from the start of the container, as in players and captions: a picture that starts after the sound starts
+late.
 """
 
 import re
@@ -16,12 +16,12 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif"
-"""Containers that hold a video. Play lists do not: they would make a text file read other files."""
+"""Allowed containers. Play lists are not allowed, because they could make a text file read other files."""
 _DURATION_TAG = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 class BadVideo(ValueError):
-    """A file that is no video, or cannot be decoded; `reason` can be counted."""
+    """A file that is not a video, or cannot be decoded; `reason` is one of a few fixed texts."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -37,7 +37,7 @@ class OpenVideo:
 
     @property
     def time_base(self) -> Fraction:
-        """Seconds of one tick of the stream's clock."""
+        """Duration of one tick of the stream's clock, in seconds."""
         return self.stream.time_base or Fraction(1, av.time_base)
 
     @property
@@ -46,18 +46,18 @@ class OpenVideo:
         return round(Fraction(self.container.start_time or 0, av.time_base) / self.time_base)
 
     def second(self, frame: av.VideoFrame) -> float:
-        """Return when a frame is first shown."""
+        """Return the time at which a frame is first shown."""
         return float(((frame.pts or 0) - self.first_tick) * self.time_base)
 
     @property
     def claimed_s(self) -> float | None:
-        """End of the video by the header of its stream; None if that has no duration."""
+        """End of the video according to the header of its stream; None if it states no duration."""
         begin_s = ((self.stream.start_time or 0) - self.first_tick) * self.time_base
         if self.stream.duration:
             return float(begin_s + self.stream.duration * self.time_base)
         if tag := _DURATION_TAG.match(self.stream.metadata.get("DURATION", "")):
             hours, minutes, seconds = tag.groups()
-            return int(hours) * 3600 + int(minutes) * 60 + float(seconds)  # Matroska's: the end, not the length
+            return int(hours) * 3600 + int(minutes) * 60 + float(seconds)  # Matroska states the end, not the length
         return self.container_s if len(self.container.streams) == 1 else None
 
     @property
@@ -68,7 +68,7 @@ class OpenVideo:
 
 @contextmanager
 def open_video(address: str) -> Iterator[OpenVideo]:
-    """Open a file or URL; a BadVideo if it has no video stream. A cover picture is none."""
+    """Open a file or URL. Raise BadVideo if it has no video stream; a cover picture does not count."""
     with av.open(address, options={"format_whitelist": CONTAINERS}) as container:
         video_streams = [
             stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic

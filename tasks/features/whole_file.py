@@ -1,7 +1,7 @@
-"""Whether the end of a video file is missing, by the sizes of parts that MP4, Matroska and AVI files state.
+"""Detect whether the end of a video file is missing, by the part sizes that MP4, Matroska and AVI files state.
 
-The duration in the header is no evidence: fragmented MP4 has none, that of AVI is guessed from what is there, and one
-that is nearly right proves nothing. Transport streams, GIF and Ogg state no sizes: cut short, they are shorter videos.
+The duration in the header is not enough: fragmented MP4 has none, that of AVI is estimated from the existing data, and
+small differences are normal. Transport streams, GIF and Ogg state no sizes: a cut one is just a shorter video.
 """
 
 import struct
@@ -33,14 +33,14 @@ def _mp4_is_cut(file: BinaryIO, size: int) -> bool:
     while position + 8 <= size:
         file.seek(position)
         length, kind = struct.unpack(">I4s", file.read(8))
-        if kind not in MP4_PARTS | MP4_FILLERS or length == 0:  # no MP4, or its last part goes on to the end
+        if kind not in MP4_PARTS | MP4_FILLERS or length == 0:  # not MP4, or its last part extends to the end
             return False
         if length == 1:
             (length,) = struct.unpack(">Q", file.read(8))
         if length < 8 or position + length > size:
             return kind in MP4_PARTS
         position += length
-    return kind == b"moof"  # and the frames that it announces are not there
+    return kind == b"moof"  # the frames that it announces are missing
 
 
 def _avi_is_cut(file: BinaryIO, size: int) -> bool:
@@ -64,7 +64,7 @@ def _matroska_is_cut(file: BinaryIO, size: int) -> bool:
 
 
 def _ebml_size(file: BinaryIO) -> int | None:
-    """Read a number whose first byte's leading zeros count its further bytes; None for all ones, `not known`."""
+    """Read an EBML size: leading zeros of the first byte count the further bytes. None for all ones: unknown."""
     first = file.read(1)[0]
     more = 8 - first.bit_length()
     value = int.from_bytes(bytes([first]) + file.read(more)) - (1 << 7 * (more + 1))

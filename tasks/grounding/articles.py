@@ -1,4 +1,4 @@
-"""The article to ground: from a file, from the store, typed as steps, or proposed by the vote of the narrations."""
+"""The article to ground: from a file, from the store, from `--steps`, or proposed by the vote of the narrations."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+")
 
 @dataclass(frozen=True)
 class Article:
-    """A title, and steps in their order."""
+    """A title and ordered steps."""
 
     title: str
     steps: list[str]
@@ -33,7 +33,7 @@ class Article:
 
 
 def read_article(path: Path) -> Article:
-    """Read a JSON file with `title` and `steps`, or a text file with one step a line under a first line `# Title`."""
+    """Read a JSON file with `title` and `steps`, or a text file with one step per line after `# Title`."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -47,11 +47,11 @@ def _from_json(text: str, path: Path) -> tuple[str, list[Any]]:
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"the article {path} is no JSON: {error}") from error
+        raise ValueError(f"the article {path} is not JSON: {error}") from error
     entries = content if isinstance(content, dict) else {"steps": content}
     title, steps = entries.get("title") or "", entries.get("steps")
     if not isinstance(steps, list):
-        raise ValueError(f"the article {path} has no list of steps: {EXPECTED} is expected")
+        raise ValueError(f"the article {path} has no list of steps: expected {EXPECTED}")
     return str(title), [step.get("headline", step) if isinstance(step, dict) else step for step in steps]
 
 
@@ -63,7 +63,7 @@ def _from_lines(text: str) -> tuple[str, list[str]]:
 
 
 def article_of(texts: Sequence[str]) -> Article:
-    """Return an article of steps as they were typed: a text holds one, or several between semicolons or on lines."""
+    """Return an article of these steps; a text may hold several, separated by semicolons or line ends."""
     return _checked("", [step for text in texts for step in re.split(r"[;\n]", text)], "--steps")
 
 
@@ -77,12 +77,12 @@ def _checked(title: str, steps: Sequence[Any], where: str) -> Article:
 
 
 def find_article(name: str, store: Store | None) -> Article:
-    """Return the article of a file, if there is one of that name, or of the store, by its id or title."""
+    """Return the article in a file, if it exists, or else in the store, by its id or title."""
     if _exists(name):
         return read_article(Path(name))
     if store is None:
         raise ValueError(
-            f"there is no file {name}, and no store to find an article in: name a file with steps (--article FILE), "
+            f"there is no file {name}, and no store to find an article in: give a file with steps (--article FILE), "
             "or a store (--store)"
         )
     try:
@@ -94,12 +94,12 @@ def find_article(name: str, store: Store | None) -> Article:
 def _exists(name: str) -> bool:
     try:
         return Path(name).exists()
-    except OSError:  # a title may be longer than the name of a file can be
+    except OSError:  # a title may be too long for a file name
         return False
 
 
 class UnknownArticle(ValueError):
-    """The store has no article of that id or title."""
+    """The store has no article with that id or title."""
 
 
 def article_in(store: Store, name: str) -> Article:
@@ -126,10 +126,10 @@ def article_in(store: Store, name: str) -> Article:
 
 
 def propose(store: Store, video_id: str | None, narrations: Sequence[str]) -> Article:
-    """Return the article with most votes of the narrations: votes of the store, or votes counted now."""
+    """Return the article with most votes of the narrations: stored votes, or votes counted now."""
     if not narrations:
         raise ValueError(
-            "there are no steps to look for, and no narrations to find an article by: name --article (a file, "
+            "no steps were given, and no narrations that could vote for an article: give --article (a file, "
             'or an id or title of the store) or --steps "...; ...", or give --narrations FILE'
         )
     votes = look_up(store, video_id) if video_id else vote_now(store, list(narrations), PairingSettings())

@@ -16,7 +16,7 @@ COLUMNS = ("step", "text", "start_s", "end_s", "score", "presence", "shown")
 
 
 def as_rows(grounded: Grounded) -> list[dict[str, Any]]:
-    """Return COLUMNS of each step, in the order of the article, numbered from 1."""
+    """Return the COLUMNS of each step, in the order of the article; steps are numbered from 1."""
     return [
         dict(zip(COLUMNS, (number, step.text, *_numbers(step), step.is_shown), strict=True))
         for number, step in enumerate(grounded.result.steps, 1)
@@ -29,7 +29,7 @@ def _numbers(step: GroundedStep) -> list[float | None]:
 
 
 def as_json(grounded: Grounded) -> str:
-    """Return everything about the result, for scripts."""
+    """Return the whole result as JSON."""
     article = grounded.article
     content = {
         "video": grounded.video_input.name,
@@ -45,7 +45,7 @@ def as_json(grounded: Grounded) -> str:
 
 
 def as_csv(grounded: Grounded) -> str:
-    """Return one line a step."""
+    """Return one line per step."""
     sink = io.StringIO()
     writer = csv.DictWriter(sink, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -54,7 +54,7 @@ def as_csv(grounded: Grounded) -> str:
 
 
 def as_chapters(grounded: Grounded) -> str:
-    """Return WebVTT chapters of the steps that are shown, which do not overlap.
+    """Return WebVTT chapters, which do not overlap, for the steps that are shown.
 
     Steps that share most of their time share a chapter; others end where the next begins.
     """
@@ -85,7 +85,7 @@ def _clock(seconds: float) -> str:
 
 
 FORMATS: dict[str, Callable[[Grounded], str]] = {".json": as_json, ".csv": as_csv, ".vtt": as_chapters}
-"""By the ending of the file's name; `.html`, a page, is written by tasks/pages."""
+"""Formats by file ending; `.html`, a page, is written by tasks/pages."""
 
 
 def write_text(path: Path, text: str) -> None:

@@ -20,9 +20,9 @@ class GroundingRequest:
     article: Article | None = None
     """The steps to look for; without an article the narrations vote for one of the store."""
     narrations: Path | None = None
-    """A file of narrations; without one they are those that were imported."""
+    """A file of narrations; without one the imported narrations are used."""
     checkpoint: str | None = None
-    """A file, the id of a run, or the name of a training; without one it is the newest model of the store."""
+    """A file, the id of a run, or the id of a model; without one the newest model of the store is used."""
     weights: str | None = None
     """Weights of the network that makes features."""
     device: str | None = None
@@ -39,7 +39,7 @@ class Grounded:
 
 
 def ground(request: GroundingRequest, store: Store | None) -> Grounded:
-    """Ground an article in a video; a ValueError names what is missing."""
+    """Ground an article in a video. Raise ValueError if something is missing."""
     device = checked_device(request.device)
     model = load_model(request.checkpoint, store, device)
     video_input = read_video(request.video, model, store, request.narrations, request.weights, device)
@@ -47,16 +47,16 @@ def ground(request: GroundingRequest, store: Store | None) -> Grounded:
     article = request.article
     if article is None:
         if store is None:
-            raise ValueError("without a store no article can be proposed: name --article FILE or --steps")
+            raise ValueError("without a store no article can be proposed: give --article FILE or --steps")
         article = propose(store, None if request.narrations else video_input.video_id, texts)
     return Grounded(model, video_input, article, model.ground(video_input.features_TV, article.steps, texts))
 
 
 def load_model(checkpoint: str | None, store: Store | None, device: str) -> Grounder:
-    """Return a model by its file, by a run of the store, or the newest one of the store."""
+    """Return the model of a file or of a run of the store, or else the newest model of the store."""
     if checkpoint is not None and (Path(checkpoint).exists() or Path(checkpoint).suffix in (".pt", ".pth")):
         return Grounder.from_checkpoint(checkpoint, device)
     if store is None:
         missing = f"no file {checkpoint}" if checkpoint else "no checkpoint"
-        raise ValueError(f"there is {missing}, and no store to take a model from: name --checkpoint FILE, or --store")
+        raise ValueError(f"there is {missing}, and no store to take a model from: give --checkpoint FILE, or --store")
     return read_model(store, find_model(store, checkpoint)["model_id"], device)

@@ -1,4 +1,4 @@
-"""The video to ground in: an imported one by its id, or any file. Features are read from the store, or made now."""
+"""The video to ground in: an imported one by its id, or any file. Features are read from the store, or extracted."""
 
 import logging
 import re
@@ -49,7 +49,7 @@ class VideoInput:
 def read_video(
     video: str, model: Grounder, store: Store | None, narrations: Path | None, weights: str | None, device: str
 ) -> VideoInput:
-    """Read a file, if there is one of that name, or an imported video by its id; a ValueError names what is missing."""
+    """Read a video file, if it exists, or else an imported video by its id. Raise ValueError if there is neither."""
     sentences = read_narrations(narrations) if narrations else None
     if video.startswith("s3://") or Path(video).exists() or Path(video).suffix.lower() in MEDIA:
         with tempfile.TemporaryDirectory() as folder:
@@ -59,13 +59,13 @@ def read_video(
             sentences = narrations_in(store, video_id)
         return VideoInput(Path(video).stem, video_id, video, vectors, sentences or [])
     if store is None:
-        raise ValueError(f"there is no file {video}, and no store to look for a video of that id in (--store)")
+        raise ValueError(f"there is no file {video}, and no store to look for a video with that id in (--store)")
     uri = stored_video(store, video)["uri"]
     reader = FeatureReader(store, model.backbone)
     if video in reader.num_seconds:
         vectors = reader.read(video)
     elif uri is None:
-        raise ValueError(f"video {video!r} has no features of {model.backbone}, and no file to make them from")
+        raise ValueError(f"video {video!r} has no {model.backbone} features, and no file to extract them from")
     else:
         with tempfile.TemporaryDirectory() as folder:
             vectors = features_of(local_video(uri, Path(folder)), model, store, weights, device)
@@ -87,7 +87,7 @@ def local_video(uri: str, folder: Path) -> Path:
 def features_of(
     path: Path, model: Grounder, store: Store | None, weights: str | None, device: str
 ) -> npt.NDArray[np.floating]:
-    """Make the features of a file, T x V, in the same way as those that the model was trained on."""
+    """Extract the features of a file, T x V, as those of the model's training data were."""
     if not path.is_file():
         raise ValueError(f"there is no video file at {path}" + (": it is a folder" if path.is_dir() else ""))
     try:
@@ -99,8 +99,8 @@ def features_of(
     trained_on = model.made_with.get("weights_sha256")
     if trained_on is not None and trained_on != recipe.weights:
         raise ValueError(
-            f"the model has learnt from {model.backbone} features by weights {trained_on[:16]}, "
-            f"not {recipe.weights[:16]}: name the file of those weights (--weights)"
+            f"the model was trained on {model.backbone} features with weights {trained_on[:16]}, "
+            f"not {recipe.weights[:16]}: give the file of those weights (--weights)"
         )
     progress = Progress(1, expected_s or 0.0)
     say(LOG, 0.0, f"{path.name}: {model.backbone} features of {expected_s or 0:.0f} s of video")
@@ -113,12 +113,12 @@ def features_of(
 
 
 def _settings(model: Grounder, store: Store | None, weights: str | None, device: str) -> FeatureSettings:
-    """Return the settings that the model's features were made with; a ValueError if they cannot be made here."""
+    """Return the settings of the model's features. Raise ValueError if they cannot be extracted here."""
     made_with = model.made_with
     if model.backbone not in BACKBONES:
         raise ValueError(
-            f"the model takes features of {model.backbone!r}, which cannot be made here (only {', '.join(BACKBONES)}): "
-            "import them with `vina import features`, and name the video by its id"
+            f"the model takes {model.backbone!r} features, which cannot be made here (only {', '.join(BACKBONES)}): "
+            "import them with `vina import features`, and give the id of the video"
         )
     weights_hash = str(made_with.get("weights_sha256"))
     is_random = RANDOM.fullmatch(weights_hash)
@@ -126,7 +126,7 @@ def _settings(model: Grounder, store: Store | None, weights: str | None, device:
     chosen_weights = weights or (None if is_random or is_packaged else _used_weights(store, weights_hash))
     if chosen_weights is None and not is_random and not is_packaged:
         raise ValueError(
-            f"the model takes features of {model.backbone} with its trained weights: name their file with --weights"
+            f"the model takes features of {model.backbone} with its trained weights: give their file with --weights"
         )
     seed = int(is_random[1]) if is_random else int(made_with.get("seed", 0))
     return FeatureSettings(
@@ -153,14 +153,15 @@ def _used_weights(store: Store | None, sha256: str) -> str | None:
 
 def _id_of(store: Store, video_file: str) -> str | None:
     """Return the id of an imported video by its file."""
-    uri = video_file if video_file.startswith("s3://") else str(Path(video_file).resolve())
+    address = video_file if video_file.startswith("s3://") else str(Path(video_file).resolve())
+    uris = quoted(address), quoted(store.objects.relative(address))
     with Catalogue(store) as catalogue:
-        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri = {quoted(uri)} LIMIT 1")
+        rows = catalogue.query(f"SELECT video_id FROM videos WHERE uri IN ({', '.join(uris)}) LIMIT 1")
     return next(iter(rows["video_id"].to_pylist()), None)
 
 
 def stored_video(store: Store, video_id: str) -> Mapping[str, Any]:
-    """Return the id and the uri (or None) of an imported video; a ValueError if the store has no such video."""
+    """Return the id and the address (or None) of an imported video. Raise ValueError if the store has no such video."""
     with Catalogue(store) as catalogue:
         rows = (
             catalogue.query(f"""
@@ -174,8 +175,11 @@ def stored_video(store: Store, video_id: str) -> Mapping[str, Any]:
                 SELECT DISTINCT video_id FROM videos
                 ORDER BY levenshtein(video_id, {quoted(video_id)}), video_id LIMIT 3""")["video_id"].to_pylist()
             hint = f"; the nearest ids: {', '.join(near)}" if near else ""
-            raise ValueError(f"there is no file {video_id}, and no video of that id in the store at {store.uri}{hint}")
-    return dict(rows[0])
+            raise ValueError(
+                f"there is no file {video_id}, and no video with that id in the store at {store.uri}{hint}"
+            )
+    row = rows[0]
+    return row if row["uri"] is None else row | {"uri": store.objects.resolve(row["uri"])}
 
 
 def narrations_in(store: Store, video_id: str) -> list[Sentence]:

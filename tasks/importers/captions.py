@@ -1,4 +1,4 @@
-"""SRT and WebVTT files, and the rule that makes sentences of their cues.
+"""Read SRT and WebVTT files, and turn their cues into sentences.
 
 Captions made by machines overlap, repeat the line before, have no punctuation and break anywhere. The rule:
 1. Merge: tags, entities and white space are cleaned; lines that a cue repeats from the cue right before it are dropped
@@ -53,11 +53,11 @@ class _Word(NamedTuple):
 
 
 def read_cues(path: Path, rejects: Rejects) -> list[Cue]:
-    """The cues of an SRT or WebVTT file. What is no cue (numbers, headers, notes, styles) is passed over."""
+    """Return the cues of an SRT or WebVTT file. Everything else (numbers, headers, notes, styles) is skipped."""
     cues: list[Cue] = []
     times: tuple[float, float] | None = None
     begin, is_empty, after_blank = 0, True, False
-    lines: list[tuple[str, bool]] = []  # a cue's lines, and whether a blank one stands before
+    lines: list[tuple[str, bool]] = []  # lines of a cue, and whether a blank line precedes each
 
     def end_cue(at_timing: bool) -> None:
         nonlocal times
@@ -90,10 +90,10 @@ def read_cues(path: Path, rejects: Rejects) -> list[Cue]:
 
 
 def _times(text: str) -> tuple[float, float] | None:
-    found = _TIMING.match(text)
-    if not found:
+    match = _TIMING.match(text)
+    if not match:
         return None
-    parts = found.groups()
+    parts = match.groups()
     start, end = (
         int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds) + int(fraction.ljust(3, "0")) / 1000
         for hours, minutes, seconds, fraction in (parts[:4], parts[4:])
@@ -102,7 +102,7 @@ def _times(text: str) -> tuple[float, float] | None:
 
 
 def sentences_of(cues: list[Cue]) -> list[Sentence]:
-    """The cues as sentences, by the rule above."""
+    """Turn cues into sentences, by the rule above."""
     sentences: list[Sentence] = []
     held: list[_Word] = []
 
@@ -138,7 +138,7 @@ def _words(cues: list[Cue]) -> Iterator[_Word]:
 
 
 def _without_repeats(cues: list[Cue]) -> list[tuple[float, float, tuple[str, ...]]]:
-    """Cues without the lines they repeat from the one before; cues that start together are one."""
+    """Return cues without the lines that they repeat from the previous cue; merge cues that start together."""
     result: list[tuple[float, float, tuple[str, ...]]] = []
     before: Cue | None = None
     for cue in cues:

@@ -3,7 +3,7 @@
 A task is an article without paragraphs. A video may belong to two tasks: `videos` has a row for each. The videos of
 `videos_val.csv` are the split `validation`, all others `test`: the protocol draws its test sets there. Without that
 list the split is `unlisted`.
-A file `video_durations*.json` (video id -> seconds) is no part of the release, but is used where it is found.
+A file `video_durations*.json` (video id -> seconds) is not part of the release, but is used if there is one.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ SplitOf = Callable[[str, str], str]
 
 
 def import_crosstask(files: Files, session: ImportSession) -> None:
-    """Import whatever there is of the release. Annotations need their tasks, from here or an earlier import."""
+    """Import the existing files of the release. Annotations need their tasks, from this or an earlier import."""
     stored = session.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
     steps: Steps = {(row["article_id"], row["step_id"]): row["headline"] for row in stored}
     for path in files.named("tasks_*.txt"):
@@ -47,7 +47,7 @@ def import_crosstask(files: Files, session: ImportSession) -> None:
 
 
 def _read_validation_list(files: Files, session: ImportSession) -> SplitOf:
-    """Return the function that gives the split of a video of a task, by the list of this import or an earlier one."""
+    """Return a function from a video and its task to the split, by the list of this or an earlier import."""
     stored = session.stored_rows("videos", SOURCE, "video_id", "article_id", "split")
     validation = {(row["video_id"], row["article_id"]) for row in stored if row["split"] == "validation"}
     for path in files.named("videos_val.csv"):
@@ -117,8 +117,8 @@ def _keep_videos(
 
 
 def _read_annotations(path: Path, steps: Steps, tasks: set[str], split_of: SplitOf, session: ImportSession) -> None:
-    own_task, _, video_id = path.stem.partition("_")  # video ids may begin with a dash or an underscore
-    task, rejects = article_id(SOURCE, own_task), session.rows_of("annotations")
+    task_name, _, video_id = path.stem.partition("_")  # video ids may begin with a dash or an underscore
+    task, rejects = article_id(SOURCE, task_name), session.rows_of("annotations")
     if not video_id or task not in tasks:
         detail = f"{path.name}: TASK_VIDEO.csv is expected, with a task of a tasks file in the same folder or store"
         rejects.reject(path.stem, "unknown task", detail, path, None)

@@ -1,7 +1,7 @@
-"""Features made with other tools: a folder of `VIDEO.npy` or `VIDEO.pth.tar`, T x D, one row a second, any width.
+"""Features made with other tools: a folder of `VIDEO.npy` or `VIDEO.pth.tar`, T x D, one row per second, any width.
 
 `VIDEO.mp4.npy` and `VIDEO.webm.npy`, HowTo100M's names, are the same. All vectors of a backbone have one width, that of
-the first. Vectors are kept as float16; the table notes that it is not known how they were made.
+the first. Vectors are stored as float16; the columns that say how they were made are null.
 """
 
 from pathlib import Path
@@ -56,12 +56,12 @@ def _load(path: Path) -> npt.NDArray[np.generic]:
         return _load_tensor(path)
     except BadFile:
         raise
-    except Exception as error:  # both loaders raise whatever a damaged file leads them to
+    except Exception as error:  # both loaders raise many types for damaged files
         raise BadFile("not an array", f"{path} cannot be read as an array: {str(error)[:300]}") from error
 
 
 def _load_tensor(path: Path) -> npt.NDArray[np.generic]:
-    import torch  # which takes seconds to load, and most folders hold no tensors
+    import torch  # takes seconds to load, and most folders hold no tensors
 
     content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, dict) and len(content) == 1:

@@ -45,7 +45,7 @@ class Files:
         return [file for file in self._files if fnmatch(file.name, pattern)]
 
     def ending(self, *endings: str) -> list[Path]:
-        """Return files (and folders) whose names have one of these endings, in small or capital letters."""
+        """Return files (and folders) whose names have one of these endings, ignoring case."""
         return [file for file in self._files if file.name.lower().endswith(endings)]
 
 
@@ -57,7 +57,7 @@ def article_id(source: str, id_in_source: str) -> str:
 def split_title(text: str) -> tuple[str, str | None]:
     """Return a title without `How to`, and its method number.
 
-    wikiHow's dumps write the number right behind the last letter: `How to Grill Bacon2`. Behind a capital letter
+    wikiHow's dumps write the number directly after the last letter: `How to Grill Bacon2`. After a capital letter
     (`CS6`) or a space (`Windows 7`) it belongs to the title.
     """
     title = re.sub(r"^how to\s+", "", clean(text), flags=re.IGNORECASE)

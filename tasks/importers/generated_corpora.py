@@ -1,6 +1,6 @@
 """Corpora that are generated when they are imported, by the prefix of their address: `demo:default,num_videos=200`.
 
-To add one: declare a `GeneratedCorpus` in a file of its own, and name it in GENERATED. Modules are imported when their
+To add one: declare a `GeneratedCorpus` in its own file, and name it in GENERATED. Modules are imported when their
 prefix is used, so that the importers depend on no generator.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from storage import Store
 
 GENERATED = {"demo": "tasks.demo_world.corpus:DEMO_CORPUS"}
-"""By the prefix of the address: the module and the name of its declaration."""
+"""Generators by the prefix of the address: the module and the name of its declaration."""
 CONTACT_SHEET = "demo/contact_sheet.png"
 """Object of the store with a picture of the generated videos; the report shows it."""
 
@@ -24,8 +24,8 @@ class GeneratedCorpus:
     refusal: Callable[[Store, str], str]
     """(store, address) -> why the corpus must not be imported into the store, or an empty text."""
     write: Callable[[Store, str, Path, bool], None]
-    """(store, address, new folder, with videos) -> None: write the folder, and note in the store which corpus it holds.
-    Without videos there are no features and no video files."""
+    """(store, address, new folder, with videos) -> None: write the folder, and record in the store which corpus it
+    holds. Without videos there are no features and no video files."""
 
 
 def is_generated(address: str) -> bool:

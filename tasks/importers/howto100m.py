@@ -1,4 +1,4 @@
-"""HowTo100M: its metadata, its tasks, and narrations that were cut into sentences.
+"""HowTo100M: metadata, tasks, and narrations split into sentences.
 
 `HowTo100M_v1.csv` -> videos; `task_ids.csv` -> articles (titles only: the steps come from wikiHow);
 `sentencified*.json`, or any other JSON file of that form -> narrations. A file with `caption` in its name
@@ -19,7 +19,7 @@ EXPECTED = "HowTo100M_v1.csv, task_ids.csv, sentencified*.json"
 
 
 def import_howto100m(files: Files, session: ImportSession) -> None:
-    """Import whatever there is of the three kinds of files."""
+    """Import the existing files of the three kinds."""
     for path in files.named("task_ids*.csv"):
         with session.file(path):
             _read_tasks(path, session)
@@ -69,5 +69,5 @@ def _read_narrations(path: Path, session: ImportSession) -> None:
             else:
                 detail = "an object with text, start and end is expected"
                 session.rows_of("narrations").reject(video_id, "wrong columns", detail, path, line)
-    finally:  # a file that is cut off gives what comes before the cut
+    finally:  # of a file that is cut off, keep the entries before the cut
         narrations.close()

@@ -18,7 +18,7 @@ EXPECTED = "htm_align.json"
 
 
 def import_htm_align(files: Files, session: ImportSession) -> None:
-    """Import all JSON files; each is of this form."""
+    """Import all JSON files of this form."""
     for path in files.named("*.json"):
         with session.file(path):
             for entry in read_json(path, session.rows_of("annotations")):

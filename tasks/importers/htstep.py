@@ -22,7 +22,7 @@ Steps = dict[str, tuple[str, str]]
 
 
 def import_htstep(files: Files, session: ImportSession) -> None:
-    """Import whatever there is of the three files. Annotations need the taxonomy, from here or an earlier import."""
+    """Import the existing ones of the three files. Annotations need the taxonomy, from this or an earlier import."""
     stored = session.stored_rows("steps", SOURCE, "article_id", "step_id", "headline")
     steps: Steps = {row["step_id"]: (row["article_id"], row["headline"]) for row in stored}
     for path in files.named("taxonomy.csv"):
@@ -102,7 +102,7 @@ def _read_splits(path: Path, session: ImportSession) -> dict[str, str]:
 def _read_annotation(
     entry: Entry, path: Path, steps: Steps, splits: dict[str, str], session: ImportSession
 ) -> dict[str, Any] | None:
-    """Keep the segments of a video; returns its row of `videos`, or None."""
+    """Keep the segments of a video; return its row of `videos`, or None."""
     value, rejects = entry.value, session.rows_of("annotations")
     if not isinstance(value, dict) or not isinstance(value.get("annotations"), list):
         detail = "an object with subset, activity and annotations is expected"

@@ -1,9 +1,9 @@
-"""One import: which rows are new, which are rejected, and their way into shards.
+"""One import: decide which rows are new or rejected, and write them into shards.
 
-Rows are kept by key (a video, an article): a key that the store has already from this source is left as it is, so a
-second import of the same files adds nothing and one that was interrupted is completed by the next. A key that occurs
-twice in the input is rejected the second time. Shards are named by their content and committed as they fill up, while
-reading goes on. One import of a source at a time: two at once may both find a key new.
+Rows are kept by key (a video, an article): a key that the store already has from this source is left unchanged, so a
+second import of the same files adds nothing, and the next import completes an interrupted one. A key that occurs
+twice in the input is rejected the second time. Shards are named by their content and committed while
+reading goes on. Run one import of a source at a time: two at once may both take a key for new.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ LONGEST_ID = 500
 _JOINT = "\x1f"
 Partition = Mapping[str, str]
 Key = str | tuple[str, str]
-"""A video or an article; or a video and the task it is seen as, where a data set may list it under several."""
+"""A video or an article; or a video and its task, if a data set may list a video under several tasks."""
 _Slot = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -39,13 +39,13 @@ class Admission(Enum):
 
     NEW = auto()
     PRESENT = auto()
-    """The store has them: they are checked, so that their rejects are counted, but not kept again."""
+    """The store has them: they are checked, to count their rejects, but not stored again."""
     REFUSED = auto()
 
 
 @dataclass(frozen=True)
 class RowsOf:
-    """Takes the rejects of a reader of one table, and counts them as rows read."""
+    """Collects the rejects of a reader of one table, and counts them as rows read."""
 
     session: "ImportSession"
     table: str
@@ -57,7 +57,7 @@ class RowsOf:
 
 
 class ImportSession:
-    """A context manager around one import: ask `new` or `admit` about a key, then `keep` its rows."""
+    """A context manager around one import: call `new` or `admit` for a key, then `keep` its rows."""
 
     def __init__(
         self,
@@ -161,14 +161,14 @@ class ImportSession:
     def keep_article(
         self, source: str, article: dict[str, Any], steps: list[dict[str, Any]], file: Path, line: int | None
     ) -> None:
-        """Keep an article and its steps, as far as they are new. The row of a step is its number in the article."""
+        """Keep an article and its steps, if they are new. The row of a step is its position in the article."""
         partition, article_id = {"source": source}, article["article_id"]
         admission = self.admit("articles", partition, article_id, file, line)
         self.keep_or_count(admission, "articles", partition, [article])
         if admission is Admission.REFUSED:
             self.summary.read["steps"] += len(steps)
             return
-        # Asked for itself: an import may have been killed between the two tables' commits.
+        # Steps are checked separately: an import may have been killed between the commits of the two tables.
         admission = self.admit("steps", partition, article_id, file, line, rows=len(steps))
         rows = [{"article_id": article_id, "row": row} | step for row, step in enumerate(steps)]
         self.keep_or_count(admission, "steps", partition, rows)
@@ -180,7 +180,7 @@ class ImportSession:
 
     @contextmanager
     def file(self, path: Path, one_item: bool = False) -> Iterator[None]:
-        """Read one file inside this context: if it is damaged as a whole it is rejected, and the import goes on.
+        """Read one file inside this context; a damaged file is rejected, and the import continues.
 
         A file that is one item among thousands is an ordinary reject; other damaged files are listed in the summary.
         """
@@ -198,7 +198,7 @@ class ImportSession:
         self.summary.notes.append(text)
 
     def stored_rows(self, table: str, source: str, *columns: str) -> list[dict[str, Any]]:
-        """Return rows that earlier imports of a source have left."""
+        """Return rows of earlier imports of a source."""
         snapshot = self._store.table(table).snapshot().where(source=source)
         return list(snapshot.read(columns).to_pylist()) if snapshot.shards else []
 
@@ -239,7 +239,7 @@ def _name(key: Key) -> str:
     return key if isinstance(key, str) else _JOINT.join(key)
 
 
-def _key_problem(name: str, is_known: bool) -> str | None:
+def _key_problem(name: str, is_repeated: bool) -> str | None:
     if not name.strip() or name.startswith(_JOINT):
         return "empty id"
     try:
@@ -248,7 +248,7 @@ def _key_problem(name: str, is_known: bool) -> str | None:
         return "id is not UTF-8"
     if size > LONGEST_ID:
         return "id too long"
-    return "duplicate id" if is_known else None
+    return "duplicate id" if is_repeated else None
 
 
 def _slot(table: str, partition: Partition) -> _Slot:

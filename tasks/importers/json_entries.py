@@ -1,7 +1,7 @@
-"""Reading a JSON file that is one object, id -> entry, one entry at a time: a file of gigabytes in constant memory.
+"""Read a JSON file that is one object, id -> entry, one entry at a time: gigabytes in constant memory.
 
-orjson parses the entries; where each ends is found here, since no JSON parser hands out entries at that speed. An entry
-is tried up to where it seems to end; if that does not parse, its brackets are counted. An entry that is malformed
+orjson parses the entries; this module finds where each ends, because no JSON parser yields entries at that speed. An
+entry is parsed up to its likely end; if that fails, its brackets are counted. An entry that is malformed
 within its brackets is rejected and reading goes on; a file that is cut off gives all entries before the cut.
 """
 
@@ -16,7 +16,7 @@ import orjson
 from tasks.importers.text_files import BadFile, Rejects, open_bytes
 
 LONGEST_ENTRY = 256 << 20
-"""Bytes of one entry; it is held in memory."""
+"""Most bytes of one entry, which is held in memory."""
 CHUNK = 8 << 20
 
 _KEY = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*:\s*')
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 
 def read_json(path: Path, rejects: Rejects) -> Iterator[Entry]:
-    """Yield the entries of the file's object, in order. A key that occurs twice is given twice."""
+    """Yield the entries of the file's object, in order. A key that occurs twice is yielded twice."""
     with open_bytes(path) as file:
         yield from _Window(path, file, rejects).entries()
 
@@ -51,7 +51,7 @@ class _Window:
         self._line, self._counted = 1, 0
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries; a BadFile names the line from which the file cannot be read."""
+        """Yield all entries. Raise BadFile with the line from which the file cannot be read."""
         first = self._next()
         if first is None:
             raise BadFile("empty file", f"{self._path} is empty; a JSON object is expected")
@@ -63,7 +63,7 @@ class _Window:
             self._position += 1
         while end != "}":
             key = self._key()
-            line, begin = self._here(), self._read - len(self._bytes) + self._position
+            line, begin = self._current_line(), self._read - len(self._bytes) + self._position
             try:
                 value = self._value()
                 name = orjson.loads(b'"' + key + b'"')
@@ -79,7 +79,7 @@ class _Window:
                 raise self._broken(f"a comma is expected after the entry {key[:200].decode(errors='replace')!r}")
             self._position += 1
         if self._next() is not None:
-            raise self._broken("something follows the object's end: one object is expected, not one a line")
+            raise self._broken("something follows the object's end: one object is expected, not one per line")
 
     def _key(self) -> bytes:
         if self._next() != '"':
@@ -91,14 +91,14 @@ class _Window:
         return match[1]
 
     def _value(self) -> Any:
-        """Read the value that begins here. The position is behind it even if it is malformed."""
+        """Read the value at the position, and move the position past it, even if it is malformed."""
         while True:
             likely = self._likely_end()
             if likely:
                 try:
                     value = orjson.loads(memoryview(self._bytes)[self._position : likely])
                 except ValueError:
-                    pass  # it was none (brackets in a text, or malformed): they are counted
+                    pass  # not the end (brackets in a text), or malformed: count brackets
                 else:
                     self._position = likely
                     return value
@@ -106,20 +106,20 @@ class _Window:
             if end is not None:
                 text = self._bytes[self._position : end]
                 self._position = end
-                return json.loads(text)  # which knows NaN; orjson does not
+                return json.loads(text)  # unlike orjson it accepts NaN
             if len(self._bytes) - self._position > LONGEST_ENTRY:
                 raise self._broken(f"an entry of more than {LONGEST_ENTRY:,} bytes")
             if not self._more():
                 raise self._broken("the file ends in the middle of an entry: it was cut off, or a bracket is missing")
 
     def _likely_end(self) -> int | None:
-        """Return the position behind the first closing bracket before what may be an entry, or the end of the file."""
+        """Return the position after the first closing bracket that precedes a possible entry or the end of the file."""
         pattern = _LIKELY_END.get(self._bytes[self._position : self._position + 1])
         match = pattern.search(self._bytes, self._position) if pattern else None
         return match.start() + 1 if match else None
 
     def _end_by_counting(self) -> int | None:
-        """Return where the brackets opened here are closed; None if that is beyond the window."""
+        """Return where the brackets at the position are closed; None if that is beyond the window."""
         if self._bytes[self._position : self._position + 1] not in (b"{", b"[", b'"'):
             scalar = _SCALAR.match(self._bytes, self._position)
             return scalar.end() if scalar else None
@@ -135,7 +135,7 @@ class _Window:
         return None
 
     def _next(self) -> str | None:
-        """Return the next character that is not blank; the position is at it."""
+        """Move the position to the next character that is not blank, and return it."""
         while True:
             blank = _BLANK.match(self._bytes, self._position)
             self._position = blank.end() if blank else self._position
@@ -144,15 +144,15 @@ class _Window:
             if not self._more():
                 return None
 
-    def _here(self) -> int:
-        """Return the line of the position. Lines are counted on demand, once an entry."""
+    def _current_line(self) -> int:
+        """Return the line of the position. Lines are counted on demand, once per entry."""
         self._line += self._bytes.count(b"\n", self._counted, self._position)
         self._counted = self._position
         return self._line
 
     def _more(self) -> bool:
-        """Drop what is read, and at least double what is not."""
-        self._here()
+        """Drop the bytes already read, and read at least as many as are left. Return whether there were any."""
+        self._current_line()
         rest = self._bytes[self._position :]
         chunk = self._file.read(max(CHUNK, len(rest)))
         self._bytes, self._position, self._counted = rest + chunk, 0, 0
@@ -160,4 +160,4 @@ class _Window:
         return bool(chunk)
 
     def _broken(self, detail: str) -> BadFile:
-        return BadFile("malformed JSON", f"{self._path}, line {self._here()}: {detail}", self._line)
+        return BadFile("malformed JSON", f"{self._path}, line {self._current_line()}: {detail}", self._line)

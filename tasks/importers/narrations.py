@@ -51,7 +51,7 @@ class NarrationWriter:
         num_bytes: int = 0,
         are_captions: bool = False,
     ) -> None:
-        """Add the sentences of one video, as three lists of one length; or its captions, to be made into sentences."""
+        """Add the sentences of one video, as three lists of equal length; or captions, which become sentences."""
         lists = (texts, starts, ends)
         if not all(isinstance(values, list) for values in lists) or len({len(values) for values in lists}) != 1:
             detail = "text, start and end must be three lists of one length"
@@ -146,7 +146,7 @@ class NarrationWriter:
 
 
 def time_problem(start_s: float, end_s: float) -> str | None:
-    """Return what is wrong with a span of time, or None; the text serves as a reason that can be counted."""
+    """Return what is wrong with a time span, as a reason for `rejects`; None if it is valid."""
     if not (np.isfinite(start_s) and np.isfinite(end_s)):
         return "time is not a number"
     if start_s < 0 or end_s < 0:
@@ -180,7 +180,7 @@ def _numbers(values: Sequence[Any]) -> Floats:
 
 
 def _strings(values: Sequence[Any]) -> pa.Array:
-    """Return the texts, cleaned where they need it; anything but a text becomes empty."""
+    """Return the cleaned texts; anything that is not a text becomes empty."""
     try:
         text = pa.array(values, pa.string())
         if text.null_count:

@@ -1,4 +1,4 @@
-"""The rejects of one import, written while it runs: a million bad rows take no more memory than a thousand.
+"""The rejects of one import, written while it runs, so that memory stays constant.
 
 Shards are named by source and path, so the next import of the same path replaces them.
 """

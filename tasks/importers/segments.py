@@ -1,7 +1,7 @@
 """Annotated segments: the rows of `annotations` for steps.
 
 A segment may overlap others, come in any order, repeat its step, or end after its video does: data sets have all of
-these, and the benchmarks' protocols deal with them.
+these, and the protocols handle them.
 """
 
 from pathlib import Path

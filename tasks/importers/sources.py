@@ -1,6 +1,6 @@
 """The sources that can be imported, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from tasks.importers.files import Files
 from tasks.importers.import_session import ImportSession
 from tasks.importers.summary import Summary
 
+TABLES_BY_SOURCE = ("videos", "narrations", "articles", "steps")
+
 
 class NothingToImport(ValueError):
     """No file of the source is at the path."""
@@ -29,12 +31,16 @@ class NothingToImport(ValueError):
 
 @dataclass(frozen=True)
 class Options:
-    """What may be asked of an import."""
+    """Options of an import."""
 
     backbone: str | None = None
-    """features, texts: the network's name (default: the folder's, or the file's)."""
+    """features, texts: name of the network (default: name of the folder or file)."""
     upload: bool = False
     """videos: copy the files into the store."""
+
+
+Partitions = Mapping[str, Sequence[Mapping[str, str]]]
+"""Partitions by the name of their table."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,27 @@ class Source:
     name: str
     read: Callable[[Files, ImportSession, Store, Options], None]
     expected: str
-    """The files it knows."""
+    """The files it reads, for messages."""
     annotates_steps: bool = False
     """Whether it brings annotated steps of articles."""
+    other_names: tuple[str, ...] = ()
+    """Other sources and benchmarks that its rows belong to."""
+    network_partitions: Callable[[Store, str], Partitions] | None = None
+    """(store, network) -> partitions of the network's vectors, for a source of vectors."""
+    has_folder_per_network: bool = False
+    """Whether its files are in one folder per network, named after it."""
+    is_decoded: bool = False
+    """Whether rejects of the stage `features` are forgotten with it."""
+
+    def partitions(self, store: Store, network: str | None) -> Partitions:
+        """Return the partitions that it writes; for a source of vectors, those of one network."""
+        if self.network_partitions:
+            if not network:
+                raise ValueError(f"name the {self.name} to forget with --backbone")
+            return self.network_partitions(store, network)
+        names = (self.name, *self.other_names)
+        tables = {table: [{"source": name} for name in names] for table in TABLES_BY_SOURCE}
+        return tables | {"annotations": [{"benchmark": name} for name in names]}
 
 
 def _plain(read: Callable[[Files, ImportSession], None]) -> Callable[[Files, ImportSession, Store, Options], None]:
@@ -60,12 +84,27 @@ def _backbone(files: Files, options: Options) -> str:
 
 def _read_features(files: Files, session: ImportSession, store: Store, options: Options) -> None:
     backbone = _backbone(files, options)
-    known = store.table("features").snapshot().where(backbone=backbone)
-    features.import_features(files, session, backbone, known.vector_width())
+    stored = store.table("features").snapshot().where(backbone=backbone)
+    features.import_features(files, session, backbone, stored.vector_width())
 
 
 def _read_texts(files: Files, session: ImportSession, store: Store, options: Options) -> None:
     texts.import_texts(files, session, options.backbone)
+
+
+def _feature_partitions(store: Store, network: str) -> Partitions:
+    """Return the features of a network, and those that were made of them."""
+    from tasks.features.backbones import BACKBONES, backbone_of  # loads torch
+
+    names = [network, *([backbone_of(network).joint_name] if network in BACKBONES else [])]
+    return {"features": [{"backbone": name} for name in dict.fromkeys(names)]}
+
+
+def _text_partitions(store: Store, network: str) -> Partitions:
+    """Return the texts of a network, by whichever files."""
+    shards = store.table("sentence_embeddings").snapshot().shards
+    encoders = sorted({str(shard.constants["encoder"]) for shard in shards})
+    return {"sentence_embeddings": [{"encoder": name} for name in encoders if name.partition("@")[0] == network]}
 
 
 def _read_videos(files: Files, session: ImportSession, store: Store, options: Options) -> None:
@@ -81,12 +120,18 @@ SOURCES = {
         Source("htstep", _plain(htstep.import_htstep), htstep.EXPECTED, annotates_steps=True),
         Source("coin", _plain(coin.import_coin), coin.EXPECTED, annotates_steps=True),
         Source("htm-align", _plain(htm_align.import_htm_align), htm_align.EXPECTED),
-        Source("youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED, annotates_steps=True),
-        Source("features", _read_features, features.EXPECTED),
-        Source("texts", _read_texts, texts.EXPECTED),
-        Source("videos", _read_videos, videos.EXPECTED),
+        Source(
+            "youwikihow", _plain(youwikihow.import_youwikihow), youwikihow.EXPECTED, annotates_steps=True,
+            other_names=(youwikihow.BENCHMARK,),
+        ),
+        Source(
+            "features", _read_features, features.EXPECTED, network_partitions=_feature_partitions,
+            has_folder_per_network=True, is_decoded=True,
+        ),
+        Source("texts", _read_texts, texts.EXPECTED, network_partitions=_text_partitions),
+        Source("videos", _read_videos, videos.EXPECTED, is_decoded=True),
     )
-}
+}  # fmt: skip
 
 
 def import_source(
@@ -97,19 +142,19 @@ def import_source(
     options: Options | None = None,
     on_progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Summary:
-    """Import what there is at a path; what was kept is in the store even where an error follows."""
+    """Import the files at a path. Rows kept before an error stay in the store."""
     if name not in SOURCES:
         raise ValueError(f"there is no source {name!r}; the sources are {', '.join(SOURCES)}")
-    options = options or Options()
+    source, options = SOURCES[name], options or Options()
     files = Files(path)
-    backbone = _backbone(files, options) if name == "features" else ""
+    backbone = _backbone(files, options) if source.has_folder_per_network else ""
     with ImportSession(store, run_id, name, path, backbone, on_progress) as session:
         for problem in files.problems:
             session.reject(str(problem.filename), "folder cannot be read", str(problem), Path(problem.filename))
             session.summary.damaged.append(str(problem))
-        SOURCES[name].read(files, session, store, options)
+        source.read(files, session, store, options)
     if not session.summary.num_files and not files.problems:
-        raise NothingToImport(f"nothing to import at {path}: {name} knows {SOURCES[name].expected}")
+        raise NothingToImport(f"nothing to import at {path}: {name} knows {source.expected}")
     return session.summary
 
 
@@ -118,35 +163,21 @@ def forget_source(store: Store, name: str, backbone: str | None = None) -> dict[
 
     Older versions of the tables keep them until `vina gc`.
     """
-    if name in ("features", "texts") and not backbone:
-        raise ValueError(f"name the {name} to forget with --backbone")
-    if name == "features":
-        places = {"features": [{"backbone": str(backbone)}, {"backbone": f"{backbone}-joint"}]}  # made of these
-    elif name == "texts":
-        shards = store.table("sentence_embeddings").snapshot().shards
-        encoders = {str(shard.constants["encoder"]) for shard in shards}
-        own = [encoder for encoder in sorted(encoders) if encoder.partition("@")[0] == backbone]
-        places = {"sentence_embeddings": [{"encoder": encoder} for encoder in own]}
-    else:
-        origins = [name, youwikihow.BENCHMARK] if name == "youwikihow" else [name]
-        places = {
-            table: [{"source": origin} for origin in origins] for table in ("videos", "narrations", "articles", "steps")
-        }
-        places["annotations"] = [{"benchmark": origin} for origin in origins]
-    taken: dict[str, int] = {}
-    for table, partitions in places.items():
+    source = SOURCES[name]
+    retired_rows: dict[str, int] = {}
+    for table, partitions in source.partitions(store, backbone).items():
         for partition in partitions:
-            known = store.table(table).snapshot().where(**partition)
-            if known.shards:
+            stored = store.table(table).snapshot().where(**partition)
+            if stored.shards:
                 store.table(table).retire(partition)
-                taken[table] = taken.get(table, 0) + known.num_rows
-    if name in ("features", "videos"):  # what could not be decoded may be another file next time
+                retired_rows[table] = retired_rows.get(table, 0) + stored.num_rows
+    if source.is_decoded:  # a file that could not be decoded may be replaced
         store.table("rejects").retire({"stage": "features"}, prefix=f"{backbone}/" if backbone else "")
-    return taken
+    return retired_rows
 
 
 def missing_lines(store: Store) -> list[str]:
-    """What the store's corpus as a whole lacks, for people."""
+    """Return lines that list what the corpus of the store lacks."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query(
             "SELECT what, count(*) AS n, min(item) AS example FROM missing GROUP BY what ORDER BY what"

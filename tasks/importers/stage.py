@@ -24,10 +24,10 @@ TABLES = ("videos", "narrations", "articles", "steps", "annotations")
 
 
 def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
-    """Import every source that the corpus folder has, or a demo world."""
+    """Import every source of the corpus folder, or a demo world; return a report."""
     address = job.settings_of(ImportSettings).corpus
     if address is None:
-        return "no corpus folder is given: the store keeps what it has"
+        return "no corpus folder is given: the store is unchanged"
     store = Store(job.store)
     if not generated_corpora.is_generated(address):
         return _import_folder(store, job.run_id, Path(address), Options())
@@ -40,28 +40,30 @@ def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) -> str:
-    places = [(name, corpus / name) for name in SOURCES if name != "features"]
-    places += [("features", folder) for folder in sorted((corpus / "features").glob("*")) if folder.is_dir()]
-    found = [(name, place) for name, place in places if place.is_dir()]
-    if not found:
+    folders = [(name, corpus / name) for name, source in SOURCES.items() if not source.has_folder_per_network]
+    parents = [corpus / name for name, source in SOURCES.items() if source.has_folder_per_network]
+    folders += [(parent.name, folder) for parent in parents for folder in sorted(parent.glob("*"))]
+    existing = [(name, folder) for name, folder in folders if folder.is_dir()]
+    if not existing:
         raise ValueError(
             f"{corpus} has none of the folders {', '.join(SOURCES)}: `vina demo {corpus}` makes an example"
         )
     lines = [""]
-    for name, place in found:
-        if any(place.rglob("*")):
-            lines += import_source(store, run_id, name, place, options).lines()
+    for name, folder in existing:
+        if any(folder.rglob("*")):
+            lines += import_source(store, run_id, name, folder, options).lines()
         else:
-            lines.append(f"{place} is empty")
-    if any(path.is_file() for path in (corpus / "features").glob("*")):
-        lines.append(
-            f"{corpus / 'features'} has files of its own: not imported; put them in a folder named by their network"
-        )
+            lines.append(f"{folder} is empty")
+    lines += [
+        f"{parent} has files that are not in a backbone's folder: they were not imported"
+        for parent in parents
+        if any(path.is_file() for path in parent.glob("*"))
+    ]
     return "\n".join([*lines, *missing_lines(store)])
 
 
 def dependencies(job: Job) -> Dependencies:
-    """Return what was imported: the corpus folder by the names, sizes and times of its files."""
+    """Return what the import depends on: names, sizes and times of the files of the corpus folder."""
     store, corpus = job.open_store(), job.settings_of(ImportSettings).corpus
     inputs = {"corpus": _listing(Path(corpus))} if corpus and not generated_corpora.is_generated(corpus) else {}
     features = store.table("features").snapshot().where(layer=AS_IMPORTED).content_version
@@ -73,8 +75,10 @@ def _listing(corpus: Path) -> str:
     for folder, _, names in sorted(os.walk(corpus, followlinks=True)):
         for name in sorted(names):
             path = os.path.join(folder, name)  # noqa: PTH118  # hundreds of thousands of files
-            found = os.stat(path) if os.path.exists(path) else None  # noqa: PTH110, PTH116
-            digest.update(f"{path}\0{found.st_size if found else 0}\0{found.st_mtime_ns if found else 0}\n".encode())
+            status = os.stat(path) if os.path.exists(path) else None  # noqa: PTH110, PTH116
+            digest.update(
+                f"{path}\0{status.st_size if status else 0}\0{status.st_mtime_ns if status else 0}\n".encode()
+            )
     return digest.hexdigest()[:32]
 
 

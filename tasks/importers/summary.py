@@ -7,26 +7,26 @@ from typing import Any
 
 @dataclass
 class Summary:
-    """Counts of one import. Of features, videos are counted, not seconds."""
+    """Counts of one import. Features are counted in videos, not seconds."""
 
     source: str
     path: str
     num_files: int = 0
-    """Files of the source that were found."""
+    """Number of files of the source."""
     read: Counter[str] = field(default_factory=Counter)
-    """Rows, good or bad, by table."""
+    """Valid and rejected rows, by table."""
     kept: Counter[str] = field(default_factory=Counter)
-    """Rows that are in the store now and were not before, by table."""
+    """Rows that are new in the store, by table."""
     present: Counter[str] = field(default_factory=Counter)
-    """Good rows that the store had already, by table."""
+    """Valid rows that the store already had, by table."""
     rejected: Counter[str] = field(default_factory=Counter)
     """Rejects, by reason."""
     notes: list[str] = field(default_factory=list)
-    """Missing files, and what follows from that."""
+    """Notes, e.g. on missing files and their consequences."""
     damaged: list[str] = field(default_factory=list)
     """Files that could not be read to their end."""
     rejects_shard: str = ""
-    """What the names of its shards in `rejects` begin with."""
+    """Prefix of the names of its shards in `rejects`."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -38,7 +38,7 @@ class Summary:
         lines = [f"{self.source} from {self.path}"]
         for table in self.read | self.kept:
             unit = "videos" if table == "features" else "rows"
-            present = f", {self.present[table]:,} were there already" if self.present[table] else ""
+            present = f", {self.present[table]:,} were already stored" if self.present[table] else ""
             lines.append(f"  {table}: {self.read[table]:,} {unit} read, {self.kept[table]:,} kept{present}")
         lines += [f"  rejected, {reason}: {count:,}" for reason, count in self.rejected.most_common()]
         lines += [f"  note: {note}" for note in self.notes]

@@ -1,7 +1,7 @@
-"""Reading text files line by line and CSV files record by record, in constant memory.
+"""Read text files line by line and CSV files record by record, in constant memory.
 
-A byte-order mark, Windows line ends and HTML entities are taken as they come. What cannot be read is rejected with its
-file and line, and the rest is read on: a line that is too long or not UTF-8, a record with too few or too many cells, a
+Byte-order marks, Windows line ends and HTML entities are handled. What cannot be read is rejected with its file and
+line, and reading continues: a line that is too long or not UTF-8, a record with too few or too many cells, a
 quote that is never closed, or closed in the middle of a cell. `BadFile` means that the rest cannot be read at all.
 """
 
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
 LONGEST_RECORD = 4 << 20
-"""Bytes of a line or CSV record."""
+"""Most bytes of a line or CSV record."""
 CHUNK = 8 << 20
 LONGEST_TEXT = 10_000
-"""Bytes of a sentence or a headline."""
+"""Most bytes of a sentence or a headline."""
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f]+")
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -25,7 +25,7 @@ csv.field_size_limit(LONGEST_RECORD)
 
 
 class BadFile(ValueError):
-    """The rest of this file cannot be read; `line` is where it ceases to make sense."""
+    """The rest of this file cannot be read; `line` is the line where it becomes malformed."""
 
     def __init__(self, reason: str, detail: str, line: int | None = None) -> None:
         super().__init__(detail)
@@ -33,7 +33,7 @@ class BadFile(ValueError):
 
 
 class Rejects(Protocol):
-    """Takes rejects."""
+    """Anything that collects rejects."""
 
     def reject(self, item: str, reason: str, detail: str, file: Path, line: int | None) -> None:
         """Record one reject."""
@@ -51,7 +51,7 @@ def whole_number(text: str) -> int | None:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file of UTF-8 text for reading, behind its byte-order mark; a BadFile names the problem."""
+    """Open a file of UTF-8 text for reading, after its byte-order mark. Raise BadFile if that is not possible."""
     if path.is_dir():
         raise BadFile("a folder in place of a file", f"{path} is a folder; a file is expected there")
     try:
@@ -97,7 +97,7 @@ def _skip_line(file: BinaryIO) -> int:
 def read_table(
     path: Path, columns: Sequence[str], rejects: Rejects, delimiter: Literal[",", "\t"] = ","
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a file without a header, one a line, with exactly these columns. Tabs take no quotes."""
+    """Yield the rows of a file without a header, one per line, with exactly these columns. Tabs allow no quotes."""
     is_empty = True
     for number, text in read_lines(path, rejects):
         if not text.strip():
@@ -117,7 +117,7 @@ def read_table(
 
 
 def read_csv(path: Path, columns: Sequence[str], rejects: Rejects) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the named columns of a CSV file with a header, with the first line of each record. Cells may have lines."""
+    """Yield the named columns of a CSV file with a header, with the first line of each record. Cells may span lines."""
     header: list[str] | None = None
     for number, record in _csv_records(path, rejects):
         if not any(record):
@@ -145,18 +145,18 @@ def _reject_cells(cells: list[str], expected: int, path: Path, number: int, reje
 def _csv_records(path: Path, rejects: Rejects) -> Iterator[tuple[int, list[str]]]:
     """Join lines while a quote is open. If the result is malformed, reject the first line and read the rest again."""
     lines = read_lines(path, rejects)
-    again: list[tuple[int, str]] = []
+    unread: list[tuple[int, str]] = []
     while True:
         held: list[tuple[int, str]] = []
         size, is_open = 0, False
         while not held or (is_open and size <= LONGEST_RECORD):
-            following = again.pop() if again else next(lines, None)
+            following = unread.pop() if unread else next(lines, None)
             if following is None:
                 break
             held.append(following)
             size += len(following[1]) + 1
             is_open ^= following[1].count('"') % 2 == 1
-            if is_open and len(held) == 1:  # a quote inside a cell opens nothing
+            if is_open and len(held) == 1:  # a quote inside a cell does not open one
                 is_open = _parse_record(following[1]) is None
         if not held:
             return
@@ -165,7 +165,7 @@ def _csv_records(path: Path, rejects: Rejects) -> Iterator[tuple[int, list[str]]
         if record is None:
             reason = "quote never closed" if is_open else "malformed CSV"
             rejects.reject(f"line {number}", reason, first[:200], path, number)
-            again.extend(reversed(held[1:]))
+            unread.extend(reversed(held[1:]))
         else:
             yield number, record
 

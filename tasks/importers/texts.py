@@ -1,7 +1,8 @@
 """Embeddings of texts in the space of some network's features: `NAME.parquet` with the columns `text` and `vector`.
 
-With features under the same name (CLIP's, InternVideo's, ...) they are a zero-shot baseline: every step and narration
-that has a vector is compared with every second. The files' hash is part of the model's name, so no two are mixed.
+With features of the same name (CLIP, InternVideo, ...) they give a zero-shot baseline: every step and narration
+with a vector is compared with every second. The hash of the files is part of the encoder's name, so that different
+files are never mixed.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """A folder of video files with captions beside them: `NAME.mp4` with `NAME.srt`, `NAME.vtt` or `NAME.en.vtt`.
 
-The video's id is NAME. Captions without a file, and files without captions, are welcome. With `upload` the files are
-copied into the store, where workers on other machines find them; otherwise `videos.uri` is the path of the file.
+The video's id is NAME. Captions without a file, and files without captions, are accepted. With `upload` the files are
+copied into the store, where workers on other machines can read them, and `videos.uri` is the object's key, so that the
+store can be moved; otherwise it is the path of the file.
 """
 
 import re
@@ -26,8 +27,8 @@ _LANGUAGE = re.compile(r"(.+)\.([a-z]{2}(?:-[A-Za-z0-9]{2,8})*)")
 EXPECTED = f"files ending in {', '.join(MEDIA + CAPTIONS)}"
 
 
-def import_videos(files: Files, session: ImportSession, upload: Callable[[str, Path], str] | None = None) -> None:
-    """Import every video file and every caption file. `upload(key, path)` copies a file and returns its address."""
+def import_videos(files: Files, session: ImportSession, upload: Callable[[str, Path], object] | None = None) -> None:
+    """Import every video file and every caption file. `upload(key, path)` copies a file into the store."""
     for path in files.ending(*MEDIA):
         with session.file(path, one_item=True):
             _keep_video(path, session, upload)
@@ -40,14 +41,16 @@ def import_videos(files: Files, session: ImportSession, upload: Callable[[str, P
             narrations.close()
 
 
-def _keep_video(path: Path, session: ImportSession, upload: Callable[[str, Path], str] | None) -> None:
+def _keep_video(path: Path, session: ImportSession, upload: Callable[[str, Path], object] | None) -> None:
     try:
         duration_s = probe_duration_s(path)
     except BadFile:
         session.summary.read["videos"] += 1
         raise
     if session.new("videos", PARTITION, path.stem, path):
-        uri = upload(f"videos/{quote(path.name)}", path) if upload else _address(path)
+        uri = f"videos/{quote(path.name)}" if upload else _address(path)
+        if upload:
+            upload(uri, path)
         session.keep("videos", PARTITION, [{"video_id": path.stem, "duration_s": duration_s, "uri": uri}])
 
 
@@ -61,7 +64,7 @@ def _address(path: Path) -> str:
 
 
 def probe_duration_s(path: Path) -> float | None:
-    """Return the length that the video stream or its container states; a BadFile if the file has no video."""
+    """Return the length that the video stream or its container states. Raise BadFile if the file has no video."""
     try:
         with open_video(str(path)) as video:
             return video.claimed_s or video.container_s

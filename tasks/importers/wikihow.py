@@ -1,6 +1,6 @@
-"""wikiHow's dumps: `wikihowAll.csv` (a row an article) and `wikihowSep.csv` (a row a step, with its explanation).
+"""wikiHow's dumps: `wikihowAll.csv` (one row per article) and `wikihowSep.csv` (one row per step, with a paragraph).
 
-If an article is in both files of an import, the second is taken: it has paragraphs. wikiHow's dumps have no ids: an
+If an article is in both files of an import, the second is used: it has paragraphs. wikiHow's dumps have no ids: an
 article's id is its title, as in wikiHow's addresses, and its method number.
 """
 
@@ -16,7 +16,7 @@ from tasks.importers.text_files import LONGEST_TEXT, clean, read_csv
 SOURCE = "wikihow"
 EXPECTED = "wikihowAll.csv, wikihowSep.csv"
 LONGEST_TITLE = 500
-"""Characters; the title is in the article's id."""
+"""Most characters of a title, which is part of the article's id."""
 
 
 class _Step(NamedTuple):
@@ -25,17 +25,17 @@ class _Step(NamedTuple):
 
 
 def import_wikihow(files: Files, session: ImportSession) -> None:
-    """Import whatever there is of the two files."""
-    taken: set[str] = set()
+    """Import the existing ones of the two files."""
+    kept_ids: set[str] = set()
     for path in files.named("wikihowSep*.csv"):
         with session.file(path):
             for line, title, steps in _by_step(path, session):
                 if _keep(title, steps, path, line, session):
-                    taken.add(_title_id(title))
+                    kept_ids.add(_title_id(title))
     for path in files.named("wikihowAll*.csv"):
         with session.file(path):
             for line, row in read_csv(path, ("headline", "title"), session.rows_of("articles")):
-                if _title_id(row["title"]) not in taken:
+                if _title_id(row["title"]) not in kept_ids:
                     _keep(row["title"], _headlines(row["headline"]), path, line, session)
 
 
@@ -54,7 +54,7 @@ def _by_step(path: Path, session: ImportSession) -> Iterator[tuple[int, str, lis
 
 
 def _headlines(cell: str) -> list[_Step]:
-    """Return one step a line; lines end in `.,` or `,`."""
+    """Return one step per line; lines end in `.,` or `,`."""
     return [_Step(headline, None) for line in cell.split("\n") if (headline := _headline(line))]
 
 
@@ -68,7 +68,7 @@ def _title_id(title: str) -> str:
 
 
 def _keep(title: str, steps: list[_Step], path: Path, line: int, session: ImportSession) -> bool:
-    """Keep an article, unless it has no title or no steps; returns whether it was kept."""
+    """Keep an article, unless it has no title or no steps; return whether it was kept."""
     title_id, (name, variation) = _title_id(title), split_title(title)
     good = [step for step in steps if 0 < len(step.headline) <= LONGEST_TEXT]
     if not name or len(name) > LONGEST_TITLE:

@@ -1,9 +1,9 @@
 """YouwikiHow: `wikihow_data.json` -> articles, steps, videos; `crosstask_test.json` -> CrossTask's article grounding.
 
-The second comes in as the source and benchmark `crosstask-articles`: CrossTask's segments, each under the headline (or
+The second becomes the source and benchmark `crosstask-articles`: CrossTask's segments, each with the headline (or
 headlines: `a/b`) that `step2headline` gives for its step. A segment that no headline describes (`_`) has no step id.
-Three tasks are not part of the benchmark: their split is `excluded`. The release is in pickle, which may run code and
-is not read here: the error message has the command that turns it into JSON.
+Three tasks are not part of the benchmark: their split is `excluded`. The release is in pickle, which may run code
+and is not read: the error message has the command that converts it to JSON.
 """
 
 from pathlib import Path
@@ -23,9 +23,9 @@ _CONVERT = "python -c \"import json,pickle,sys; json.dump(pickle.load(open(sys.a
 
 
 def import_youwikihow(files: Files, session: ImportSession) -> None:
-    """Import whatever there is of the two files."""
+    """Import the existing ones of the two files."""
     for path in files.named("*.pkl"):
-        if path.with_suffix(".json").exists():  # it was converted, and may stay
+        if path.with_suffix(".json").exists():  # already converted
             continue
         with session.file(path):
             target = path.with_suffix(".json").name

@@ -1,4 +1,4 @@
-"""Pictures inside a page: heat maps as PNG, one pixel a cell; plots as SVG in the text colour of the page."""
+"""Pictures inside a page: heat maps as PNG, one pixel per cell; plots as SVG in the text colour of the page."""
 
 import base64
 import io
@@ -22,7 +22,7 @@ from PIL import Image
 INK = "#010203"
 """Stands for the text colour of the page, light or dark."""
 COLOURS = ("#3b82d0", "#d9822b", "#2a9d6f", "#c2509b", "#8a6fd1", "#a08a1e")
-"""Visible on white and on black."""
+"""Colours that are visible on white and on black."""
 _STYLE: Any = {
     "svg.fonttype": "none", "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK,
     "ytick.color": INK, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
@@ -52,6 +52,6 @@ def plot(draw: Callable[[Axes], None], description: str, width: float = 7.5, hei
         figure = Figure(figsize=(width, height))
         draw(figure.add_subplot())
         figure.savefig(sink, format="svg", transparent=True, metadata={"Date": None})
-    drawn = re.sub(r"^.*?(?=<svg)", "", sink.getvalue(), flags=re.DOTALL)
-    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL).replace(INK, "currentColor")
-    return Markup(drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1))
+    svg = re.sub(r"^.*?(?=<svg)", "", sink.getvalue(), flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL).replace(INK, "currentColor")
+    return Markup(svg.replace("<svg ", f'<svg role="img" aria-label="{escape(description)}" ', 1))

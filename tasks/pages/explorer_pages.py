@@ -14,7 +14,8 @@ from storage import Store, StoreError
 from storage.catalogue import Catalogue, quoted
 from storage.feature_reader import FeatureReader
 from storage.summary import summarise
-from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.evaluation.benchmarks.registry import benchmark_of_whole_articles
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import MAIN_PATHWAYS, VINA
 from tasks.grounding.articles import article_in
 from tasks.grounding.grounding import Grounded
@@ -31,8 +32,8 @@ ROWS_SHOWN = 1_000
 LONGEST_CELL = 300
 QUERY_S = 30.0
 QUERY_MEMORY = "2GB"
-_asking = threading.Lock()
-"""One query of the SQL page at a time."""
+_query_lock = threading.Lock()
+"""The SQL page runs one query at a time."""
 TEACHERS = {"SV": "direct", "SNV": "indirect", "F": "fused", "NV": "narrations"}
 
 
@@ -55,14 +56,14 @@ def run(store: Store, run_id: str) -> str:
 
 
 def videos(store: Store, run_id: str | None, search: str, page: int) -> str:
-    """Return a page of videos with features: those with a file first, then by the share of steps that are found."""
+    """Return a page of videos with features: those with a file first, then by recall."""
     try:
         model_id = find_model(store, run_id or None)["model_id"]
     except ValueError:  # without a model the videos can still be listed
         if run_id:
             raise
         model_id = ""
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         rows = catalogue.query(f"""
             WITH seen AS (SELECT video_id, max(second) + 1 AS seconds FROM features GROUP BY ALL),
                  files AS (SELECT video_id, count(uri) > 0 AS has_file, any_value(split) AS split
@@ -93,7 +94,7 @@ def video(store: Store, video_id: str, run_id: str | None, article_name: str, ma
     model = _model(store.uri, row["model_id"], row["made_at"])
     reader = FeatureReader(store, model.backbone)
     if video_id not in reader.num_seconds:
-        raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground` makes them, for a file")
+        raise ValueError(f"video {video_id!r} has no {model.backbone} features: `vina ground FILE` extracts them")
     with Catalogue(store) as catalogue:
         articles = _articles(catalogue, video_id, model.name)
         runs, rounds = _runs(catalogue), _sampled_rounds(catalogue, video_id, model.name)
@@ -110,7 +111,7 @@ def video(store: Store, video_id: str, run_id: str | None, article_name: str, ma
         matrices = _teachers_matrices(store, video_id, article.article_id or "", model.name, int(by))
         view = replace(view, maps=maps_of(matrices, matrix or None), note=f"matrices of round {by}")
     else:
-        raise ValueError(f"no matrices of round {by!r} are kept of video {video_id!r}")
+        raise ValueError(f"no matrices of round {by!r} are stored for video {video_id!r}")
     if article.article_id not in [row["article_id"] for row in articles]:
         articles.append({"article_id": article.article_id, "title": article.title})
     return render(
@@ -125,7 +126,7 @@ def sql(store: Store, query: str) -> str:
     if query.strip():
         begin = time.monotonic()
         try:
-            with _asking, Catalogue(store, QUERY_MEMORY) as catalogue:
+            with _query_lock, open_catalogue(store, QUERY_MEMORY) as catalogue:
                 rows = catalogue.first_rows(query, ROWS_SHOWN, QUERY_S)
             names, columns = _names(rows.column_names), [_cells(column) for column in rows.columns]
             answer = grid_of([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
@@ -144,7 +145,7 @@ def video_uri_of(store: Store, video_id: str) -> str | None:
 
 
 def _names(names: list[str]) -> list[str]:
-    """Return names that occur once: a query may give two columns the same name."""
+    """Make column names unique: a query may give two columns the same name."""
     return [name if names.count(name) == 1 else f"{name} ({column + 1})" for column, name in enumerate(names)]
 
 
@@ -167,7 +168,7 @@ def _articles(catalogue: Catalogue, video_id: str, model_id: str) -> list[dict[s
     rows = catalogue.query(f"""
         WITH candidates AS (SELECT article_id, 0 AS priority FROM annotations
                       WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL
-                        AND benchmark = {quoted(HTSTEP.name)}
+                        AND benchmark = {quoted(benchmark_of_whole_articles()[0].name)}
                       UNION ALL SELECT article_id, -1 FROM pseudo_labels
                       WHERE video_id = {quoted(video_id)} AND model_id = {quoted(model_id)}
                       UNION ALL SELECT article_id, 1 + coalesce(rank, 0) FROM pairs WHERE video_id = {quoted(video_id)})
@@ -193,7 +194,7 @@ def _teachers_matrices(
             AND video_id = {quoted(video_id)} AND article_id = {quoted(article_id)} AND matrix <> 'SN'
             ORDER BY matrix, text_row""").to_pylist()
     if not rows:
-        raise ValueError(f"no matrices of round {round_} are kept of video {video_id!r} and {article_id}")
+        raise ValueError(f"no matrices of round {round_} are stored for video {video_id!r} and {article_id}")
     matrices: dict[str, list[list[float]]] = {}
     for row in rows:
         matrices.setdefault(TEACHERS[row["matrix"]], []).append(row["scores"])

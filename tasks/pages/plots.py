@@ -18,7 +18,7 @@ LABELS = {
 
 
 def losses(rows: Rows) -> Markup:
-    """Plot the objective over optimiser steps, a line a training."""
+    """Plot the objective over optimiser steps, one line per training."""
 
     def draw(axes: Axes) -> None:
         for model_id in dict.fromkeys(row["model_id"] for row in rows):
@@ -64,8 +64,8 @@ def reliability(rows: Rows) -> Markup:
     """Plot the share of steps that are shown over their score."""
 
     def draw(axes: Axes) -> None:
-        axes.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1, label="a perfect judge")
-        for judge, title in (("presence", "presence"), ("peak", "plain peak")):
+        axes.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1, label="perfect calibration")
+        for judge, title in (("presence", "presence"), ("peak", "peak score")):
             judge_rows = [row for row in rows if row["judge"] == judge]
             axes.plot(
                 [row["mean_score"] for row in judge_rows], [row["shown"] for row in judge_rows], marker="o", label=title

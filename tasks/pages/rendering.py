@@ -1,4 +1,4 @@
-"""Templates to pages: all values are escaped, only `video.js` runs, by its hash, and nothing is fetched."""
+"""Render templates. All values are escaped, only `video.js` may run (by its hash), and nothing is fetched."""
 
 import base64
 import hashlib
@@ -44,7 +44,7 @@ def clock(seconds: float) -> str:
 
 
 def cell(value: Any) -> str:
-    """Return a value as a table shows it."""
+    """Format a value for a table."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The report of a run: what ran, on what, how well, with example videos. One page, one file."""
+"""The report of a run: stages, corpus, results and example videos, in one HTML file."""
 
 import platform
 import shlex
@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 from storage import MissingFileError, Store
 from storage.catalogue import Catalogue, quoted
 from storage.summary import summarise
-from tasks.evaluation import presence
-from tasks.evaluation.benchmarks.htstep import HTSTEP
-from tasks.evaluation.benchmarks.registry import result_columns
+from tasks.evaluation.benchmarks.registry import benchmark_of_whole_articles, result_columns
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.families import MAIN_PATHWAYS, VINA, Pathway, label_of
 from tasks.evaluation.results import Results, methods_by_model, own_student, read_results
 from tasks.grounding.articles import article_in
@@ -30,7 +29,7 @@ from tasks.training.settings import TrainingSettings
 
 LIBRARIES = ("torch", "numpy", "pyarrow", "duckdb", "deltalake", "prefect", "sentence-transformers", "gensim", "av")
 SMALL_MB = 16
-"""Videos up to this size are part of the report, which shows three."""
+"""Largest video, in MB, that is embedded in the report, which shows three."""
 PLACES = {"best": 0.0, "median": 0.5, "worst": 1.0}
 QUESTIONS = (
     "SELECT round, kept_percent, kept_right_percent FROM label_precision ORDER BY round",
@@ -43,11 +42,11 @@ ShowVideo = Callable[[VideoView, str | None], VideoView]
 
 
 def newest_run(store: Store) -> str:
-    """Return the newest complete run of the pipeline; a ValueError if there is none."""
+    """Return the newest complete run of the pipeline. Raise ValueError if there is none."""
     with Catalogue(store) as catalogue:
         rows = catalogue.query("SELECT run_id FROM measured_runs LIMIT 1").to_pylist()
     if not rows:
-        raise ValueError(f"the store at {store.uri} has no complete run to report on: `vina run` makes one")
+        raise ValueError(f"the store at {store.uri} has no complete run to report on: start one with `vina run`")
     return str(rows[0]["run_id"])
 
 
@@ -71,7 +70,7 @@ def report_page(store: Store, job: Job, show_video: ShowVideo = _small_video, **
     settings = job.settings_of(TrainingSettings)
     model_methods = methods_by_model(store, settings, job.run_id)
     student = own_student(store, settings, job.run_id)
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         answers = _Answers(catalogue, list(model_methods), student)
         examples, made = answers.examples(), {row["model_id"] for row in models_in(store)}
         return render(
@@ -155,19 +154,20 @@ class _Answers:
         return self.rows(f"""
             SELECT judge, low, mean_score, shown, steps FROM presence_reliability
             WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
-              AND pathway = {quoted(Pathway.DIRECT)} AND split = ({_SPLIT})
+              AND pathway = {quoted(Pathway.DIRECT)} AND split = ({_reported_split()})
             ORDER BY judge, low""")
 
     def presence(self) -> Rows:
+        columns = benchmark_of_whole_articles()[1].presence
         rows = self.rows(f"""
             SELECT method, split, round(max(value) FILTER (metric = 'AUC'), 1) AS auc_percent,
                    round(max(value) FILTER (metric = 'ECE'), 1) AS calibration_error_percent, max(num_videos) AS videos,
                    protocol, pathway
-            FROM metrics WHERE protocol IN ({_listed(list(presence.PROTOCOLS))}) AND model_id = {quoted(self.student)}
+            FROM metrics WHERE protocol IN ({_listed(list(columns))}) AND model_id = {quoted(self.student)}
             GROUP BY ALL""")
         for row in rows:
-            is_peak = presence.PROTOCOLS[row.pop("protocol")] == "peak"
-            row["method"] = label_of(row["method"], row.pop("pathway")) + (", plain peak" if is_peak else "")
+            is_peak = columns[row.pop("protocol")] == "peak"
+            row["method"] = label_of(row["method"], row.pop("pathway")) + (", peak score" if is_peak else "")
         return sorted(rows, key=lambda row: (row["split"], row["method"]))
 
     def ablations(self) -> dict[str, Rows]:
@@ -185,14 +185,16 @@ class _Answers:
             SELECT model_id, video_id, article_id, steps, found, recall_percent FROM video_recall
             WHERE model_id = {quoted(self.student)} AND method = {quoted(VINA)}
               AND pathway IN ({_listed(MAIN_PATHWAYS)})
-              AND split = ({_SPLIT})
+              AND split = ({_reported_split()})
             QUALIFY pathway = max(pathway) OVER () ORDER BY recall_percent DESC, steps DESC, video_id""")
         if len(rows) < len(PLACES):
             return []
         return [rows[round(share * (len(rows) - 1))] | {"place": place} for place, share in PLACES.items()]
 
 
-_SPLIT = f"SELECT split FROM reported_splits WHERE benchmark = {quoted(HTSTEP.name)}"
+def _reported_split() -> str:
+    name = benchmark_of_whole_articles()[0].name
+    return f"SELECT split FROM reported_splits WHERE benchmark = {quoted(name)}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -205,25 +207,9 @@ def _plotted(name: str, rows: Rows, draw: Any) -> dict[str, Any]:
 
 
 def _results(results: Results) -> dict[str, Any]:
-    """The main table: ours, and published numbers below."""
+    """Return the main table: our numbers, and published ones below."""
     titles = {column: title for group in result_columns().values() for column, title in group.items()}
-    rows = []
-    for row in results.rows:
-        keys = [(protocol, metric, row) for protocol, metric in titles]
-        ours = [_mean(results.ours.get(key, [])) for key in keys]
-        paper, later = (
-            [_mean([numbers[key]] if key in numbers else []) for key in keys]
-            for numbers in (results.paper, results.later)
-        )
-        rows += [
-            (kind, title, cells)
-            for kind, title, cells in (
-                ("ours", row.label, ours),
-                ("published", f"{row.label}, in the paper", paper),
-                ("published", f"{row.label}, published later", later),
-            )
-            if any(cells)
-        ]
+    rows = [(line.kind, line.label, [_mean(values) for _, values in line.cells]) for line in results.lines(titles)]
     return {"names": list(titles.values()), "rows": rows, "notes": results.notes}
 
 

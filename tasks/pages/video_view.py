@@ -1,4 +1,4 @@
-"""What a page shows of one video: steps, matrices, labels by round, annotations, narrations, and the video."""
+"""The content of a page about one video: steps, matrices, labels by round, annotations, narrations, the video."""
 
 import base64
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from tasks.pages.drawing import heat_map
 from vina_model.grounder import GroundedStep
 
 EMBEDDED_MB = 64
-"""Videos up to this size are part of the page; larger ones are linked."""
+"""Largest video, in MB, that is embedded in the page; larger ones are linked."""
 KINDS = {".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/mp4", ".webm": "video/webm", ".mkv": "video/webm"}
 MATRICES = {
     "fused": "steps (rows, the first on top) to seconds: the mean of the next two",
@@ -129,7 +129,7 @@ def maps_of(matrices: Mapping[str, npt.NDArray[np.floating]], chosen: str | None
 
 
 def _truth(catalogue: Catalogue, video_id: str, article: Article) -> dict[int, list[Span]]:
-    """Return annotated segments by the number of the step; steps are compared by text: benchmarks have other ids."""
+    """Return annotated segments by the number of the step; steps are matched by text: ids differ."""
     rows = catalogue.query(f"""
         SELECT DISTINCT article_id, lower(text) AS text, start_s, end_s FROM annotations
         WHERE video_id = {quoted(video_id)} AND step_id IS NOT NULL AND alignable ORDER BY start_s""").to_pylist()
@@ -156,11 +156,11 @@ def _rounds(catalogue: Catalogue, video_id: str, article: Article, model_id: str
 
 
 def with_video_file(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_MB) -> VideoView:
-    """Put the video into the page, or link it, if it is large."""
+    """Embed the video in the page, or link it if it is large."""
     if uri is None:
         return view
     if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
-        return replace(view, no_video=f"no browser plays {Path(uri).name}")
+        return replace(view, no_video=f"browsers cannot play {Path(uri).name}")
     try:
         with TemporaryDirectory() as folder:
             path = local_video(uri, Path(folder))
@@ -170,7 +170,7 @@ def with_video_file(view: VideoView, uri: str | None, limit_mb: int = EMBEDDED_M
             elif path == Path(uri):
                 player = Player(kind, address=path.resolve().as_uri())
             else:
-                return replace(view, no_video=f"it has {size_mb:,.0f} MB, too many for a page, and is at {uri}")
+                return replace(view, no_video=f"its {size_mb:,.0f} MB are too large for a page; it is at {uri}")
     except (OSError, ValueError) as error:
         return replace(view, no_video=f"the video cannot be read: {error}")
     return replace(view, player=player)
@@ -181,5 +181,5 @@ def served_video(view: VideoView, uri: str | None) -> VideoView:
     if uri is None:
         return view
     if (kind := KINDS.get(Path(uri).suffix.lower())) is None:
-        return replace(view, no_video=f"no browser plays {Path(uri).name}")
+        return replace(view, no_video=f"browsers cannot play {Path(uri).name}")
     return replace(view, player=Player(kind, address=f"/video-file?id={quote(view.name, safe='')}"))

@@ -20,7 +20,7 @@ OFFERED = f"FROM articles SEMI JOIN steps USING (source, article_id) WHERE {TITL
 
 
 class NoCandidates(ValueError):
-    """There is nothing to vote for."""
+    """There are no articles to vote for."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class CandidateArticles:
 
     @property
     def version(self) -> str:
-        """Changes with the articles."""
+        """A hash that changes with the articles."""
         return fingerprint_of({"articles": self.article_ids, "titles": self.titles}, {}, "1")
 
     def vectors(self, embedded: Snapshot) -> npt.NDArray[np.float16]:
         """Return the embeddings of the titles, row by row, from those of an encoder."""
         wanted = pc.field("text").isin(pa.array(sorted(set(self.titles)), pa.string()))
         by_title: dict[str, npt.NDArray[np.float16]] = {}
-        for shard in embedded.shards:  # one at a time: they may be many, and titles are few of their rows
+        for shard in embedded.shards:  # one at a time, to bound the memory: titles are few of their rows
             rows = embedded.where(_shard=shard.name).read(["text", "vector"], where=wanted)
             vectors = np.asarray(decode(rows["vector"], "float16"), np.float16)
             by_title.update(zip(rows["text"].to_pylist(), vectors, strict=True))
@@ -53,7 +53,7 @@ class CandidateArticles:
 
 
 def candidates_of(store: Store, source: str | None) -> CandidateArticles:
-    """Return the articles of a source (default: wikiHow) that have steps; NoCandidates if there are none."""
+    """Return the articles of a source (default: wikiHow) that have steps. Raise NoCandidates if there are none."""
     source = DEFAULT_SOURCE if source is None else source
     with Catalogue(store) as catalogue:
         offered = catalogue.query(f"SELECT source, article_id, title FROM ({OFFERED}) ORDER BY ALL")

@@ -27,7 +27,7 @@ CONFIGURATION = ("modules.json", "config.json", "sentence_bert_config.json", "to
 
 def load_encoder(folder: Path, batch_size: int, device: str | None = None) -> Embed:
     """Return the encoder of a folder as a function: texts to vectors of unit length."""
-    from sentence_transformers import SentenceTransformer  # which takes seconds to load
+    from sentence_transformers import SentenceTransformer  # takes seconds to load
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -38,15 +38,15 @@ def load_encoder(folder: Path, batch_size: int, device: str | None = None) -> Em
 
     try:
         network = SentenceTransformer(str(folder), device=device or best_device(), local_files_only=True)
-        if np.array_equal(*embed(["egg", "tire"])):  # without its tokenizer's files it loads, and knows no word
+        if np.array_equal(*embed(["egg", "tire"])):  # without the tokenizer's files it loads, but knows no words
             raise ValueError("different words have the same vector: files of its tokenizer are missing")
-    except Exception as error:  # whatever a damaged folder leads to
+    except Exception as error:  # damaged folders raise many types
         raise ValueError(f"{folder} cannot be loaded as a sentence-transformers model: {str(error)[:300]}") from error
     return embed
 
 
 def find_encoder(name: str | None) -> Path:
-    """Return the folder of an encoder: the one named, a copy on this machine, or one fetched from the hub."""
+    """Return the folder of an encoder: the given folder, a copy on this machine, or one fetched from the hub."""
     if copy := _local_encoder(name):
         return copy
     from huggingface_hub import snapshot_download
@@ -80,7 +80,7 @@ def _full_name(name: str | None) -> str:
 
 
 def _local_encoder(name: str | None) -> Path | None:
-    """Return the folder named, or a complete copy of what the hub has."""
+    """Return the given folder, or a complete local copy of a model on the hub."""
     if name is not None and Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download
@@ -90,7 +90,7 @@ def _local_encoder(name: str | None) -> Path | None:
         raise ValueError(f"there is no folder {name}: name one that holds a sentence-transformers model")
     try:
         copy = Path(snapshot_download(_full_name(name), local_files_only=True))
-    except (LocalEntryNotFoundError, ValueError):  # ValueError: no name that the hub could have
+    except (LocalEntryNotFoundError, ValueError):  # ValueError: not a valid name on the hub
         return None
     return copy if _weights(copy) else None  # an incomplete copy, or one of the tokenizer alone, does not count
 
@@ -107,13 +107,13 @@ def _hub_problem(name: str) -> str | None:
 
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
-    except Exception as error:  # of the network, of the name, or HF_HUB_OFFLINE: it cannot be fetched
+    except Exception as error:  # network, unknown name, or HF_HUB_OFFLINE
         return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
     return None
 
 
 def name_encoder(name: str | None, folder: Path) -> str:
-    """Return NAME@HASH: the same for every copy, another for other weights, pooling or words."""
+    """Return NAME@HASH, which is the same for every copy and differs with weights, pooling and vocabulary."""
     files = _weights(folder)
     if not files:
         raise ValueError(f"{folder} holds no weights ({', '.join(WEIGHTS)}): name the folder of a model")

@@ -1,4 +1,4 @@
-"""One video's vote, narration by narration, as the stage counted it or counted now. Nothing is written."""
+"""The votes of one video, narration by narration: stored, or counted now. Nothing is written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Ballot(NamedTuple):
 
 @dataclass(frozen=True)
 class Ranked:
-    """An article among a video's votes."""
+    """An article and its votes from one video."""
 
     article_id: str
     title: str
@@ -97,11 +97,11 @@ def rank(ballots: Sequence[Ballot]) -> tuple[Ranked, ...]:
     groups: dict[str, list[Ballot]] = {}
     for ballot in ballots:
         groups.setdefault(ballot.article_id, []).append(ballot)
-    ranked = (
+    articles = (
         Ranked(article_id, group[0].title, len(group), sum(ballot.similarity for ballot in group))
         for article_id, group in groups.items()
     )
-    return tuple(sorted(ranked, key=lambda one: (-one.votes, -one.similarity_sum, one.article_id)))
+    return tuple(sorted(articles, key=lambda ranked: (-ranked.votes, -ranked.similarity_sum, ranked.article_id)))
 
 
 def _narrations(store: Store, video_id: str) -> list[str]:
@@ -120,7 +120,7 @@ def _narrations(store: Store, video_id: str) -> list[str]:
 
 
 def _title_vectors(store: Store, encoder: str, candidates: CandidateArticles, embed: Embed) -> npt.NDArray[np.float16]:
-    """Return the vectors of titles: stored ones if all are there, otherwise all embedded now."""
+    """Return the vectors of titles: the stored ones if all are stored, otherwise embed all now."""
     with Catalogue(store) as catalogue:
         stored_texts = catalogue.query(f"""
             SELECT DISTINCT text FROM sentence_embeddings SEMI JOIN ({candidates.titles_sql}) USING (text)

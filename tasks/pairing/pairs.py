@@ -1,45 +1,22 @@
-"""The selections: which article each video is trained with; and the videos that no article fits."""
-
-from collections.abc import Callable
+"""Write the pairs of every selection, and reject videos without an article."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from storage import Store
 from storage.catalogue import Catalogue, quoted
 from storage.fingerprint import content_hash
 from storage.views import TITLE_KEY
 from tasks.pairing.candidates import OFFERED, CandidateArticles
+from tasks.pairing.selections import SELECTIONS
 from tasks.pipeline.text_embedding import MEMORY_LIMIT
 
 TOP = 5
 
 
-def _by_metadata(metadata: pa.Table, voted: pa.Table) -> pa.Table:
-    return metadata
-
-
-def _top1(metadata: pa.Table, voted: pa.Table) -> pa.Table:
-    return voted.filter(pc.equal(voted["rank"], 1))
-
-
-def _random_top5(metadata: pa.Table, voted: pa.Table) -> pa.Table:
-    """Training draws one of these rows each time it sees a video."""
-    return voted
-
-
-SELECTIONS: dict[str, Callable[[pa.Table, pa.Table], pa.Table]] = {
-    "metadata": _by_metadata,
-    "top1": _top1,
-    "random_top5": _random_top5,
-}
-"""By name: (pairs by metadata, each video's TOP articles by votes) -> the pairs to train with."""
-
-
 def write_pairs(
     store: Store, run_id: str, fingerprint: str, encoder: str | None, candidates: CandidateArticles
 ) -> dict[str, int]:
-    """Write every selection as one shard, after all that it depends on; returns their sizes.
+    """Write every selection as one shard, after everything that it depends on; return their sizes.
 
     Without an encoder there are no votes.
     """
@@ -57,14 +34,14 @@ def write_pairs(
 
 
 def clear_votes(store: Store) -> None:
-    """Take out all votes: there are no narrations any more."""
+    """Retire all votes, because there are no narrations."""
     votes = store.table("votes")
     for encoder in {str(shard.constants["encoder"]) for shard in votes.snapshot().shards}:
         votes.retire({"encoder": encoder})
 
 
 def clear_pairs(store: Store, run_id: str) -> None:
-    """Take out all votes and pairs: there are no articles to pair with."""
+    """Retire all votes and pairs, because there are no articles."""
     clear_votes(store)
     for selection in {str(shard.constants["selection"]) for shard in store.table("pairs").snapshot().shards}:
         store.table("pairs").retire({"selection": selection})
@@ -87,9 +64,9 @@ def _voted(encoder: str) -> str:
 
 
 def _named(source: str) -> str:
-    """Every video whose metadata names a task, and the article of that id, or of the same title; null if there is none.
+    """Return a query for videos whose metadata names a task, and its article, by id or title; null if there is none.
 
-    Of several tasks one that has an article goes first, then HowTo100M's; of equal titles the smallest id.
+    Of several tasks, one with an article is preferred, then HowTo100M's; of equal titles, the smallest id.
     """
     return f"""
         WITH offered AS (SELECT article_id, {TITLE_KEY} AS key FROM ({OFFERED}) WHERE source = {quoted(source)}),

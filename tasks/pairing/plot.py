@@ -17,7 +17,7 @@ KINDS = (".png", ".svg", ".pdf")
 
 
 def draw_accuracy(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw rows of the view `pairing_by_confidence`, a line an encoder."""
+    """Draw rows of the view `pairing_by_confidence`, one line per encoder."""
     if not rows:
         raise ValueError("no video's metadata names a task with an article: there is nothing to draw")
     if path.suffix.lower() not in KINDS:

@@ -22,6 +22,6 @@ class PairingSettings(Settings):
     batch_size: Positive = 64
     """Sentences per forward pass of the encoder."""
     texts_per_shard: Positive = 8192
-    """Texts per shard. A killed run loses the embedding of one shard at most."""
+    """Texts per shard. A killed run loses at most the embedding of one shard."""
     device: str | None = None
-    """cuda, mps, cpu, ... (default: the best there is)."""
+    """cuda, mps, cpu, ... (default: the best available)."""

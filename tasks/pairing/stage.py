@@ -1,4 +1,4 @@
-"""The stage `pairing`: embed the titles and narrations, let them vote, rank the articles, choose the pairs."""
+"""The stage `pairing`: embed titles and narrations, count votes, rank articles, write the pairs."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -7,6 +7,7 @@ from storage import Store, fingerprint_of
 from tasks.pairing import pairs, votes
 from tasks.pairing.candidates import CandidateArticles, NoCandidates, candidates_of
 from tasks.pairing.encoders import find_encoder, foresee_encoder, load_encoder, name_encoder
+from tasks.pairing.selections import SELECTIONS
 from tasks.pairing.settings import PairingSettings
 from tasks.pipeline.artifacts import REJECTS
 from tasks.pipeline.job import Job
@@ -17,7 +18,7 @@ from tasks.pipeline.text_embedding import Embed, embed_texts, plan_ranges
 CODE_VERSION = "2"
 INPUTS = ("narrations", "videos", "articles", "steps")
 MOST_PARTS = 64
-"""Each part of the embedding scans all narrations."""
+"""Limit, because each part of the embedding scans all narrations."""
 
 
 def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
@@ -43,7 +44,7 @@ def make_pairs(job: Job, run_parts: RunParts = run_here) -> str:
         voted = store.table("votes").snapshot().where(encoder=encoder).content_version
         return fingerprint_of(rules | {"encoder": encoder}, inputs | {"votes": voted}, CODE_VERSION)
 
-    if all(store.table("pairs").has({"selection": name}, "all", fingerprint()) for name in pairs.SELECTIONS):
+    if all(store.table("pairs").has({"selection": name}, "all", fingerprint()) for name in SELECTIONS):
         return f"nothing has changed since {encoder} voted"
     before = _num_embedded(store, encoder)
     ranges = plan_ranges(store, encoder, _texts(candidates), settings.texts_per_shard, MOST_PARTS)
@@ -89,8 +90,8 @@ def _num_embedded(store: Store, encoder: str) -> int:
 def dependencies(job: Job) -> Dependencies:
     """Return what the pairs depend on."""
     store, settings = job.open_store(), job.settings_of(PairingSettings)
-    is_told = store.table("narrations").snapshot().num_rows
-    encoder = foresee_encoder(settings.encoder) if is_told else None
+    has_narrations = store.table("narrations").snapshot().num_rows
+    encoder = foresee_encoder(settings.encoder) if has_narrations else None
     rules = {"encoder": encoder, "articles": settings.articles, "correct_hubs": settings.correct_hubs}
     return Dependencies(rules, versions(store, *INPUTS), versions(store, "pairs", "votes"))
 
@@ -101,7 +102,7 @@ def reset(job: Job) -> None:
     encoder = name_encoder(settings.encoder, find_encoder(settings.encoder))
     for name in ("sentence_embeddings", "text_votes", "votes"):
         store.table(name).retire({"encoder": encoder})
-    for selection in pairs.SELECTIONS:
+    for selection in SELECTIONS:
         store.table("pairs").retire({"selection": selection})
 
 

@@ -1,7 +1,7 @@
 """Each distinct narration votes for a title, and each video ranks the articles that its narrations voted for.
 
-A shard of embeddings gives a shard of `text_votes`; a shard of narrations gives one of `votes`. A shard whose
-fingerprint has not changed is not made again.
+Each shard of embeddings has a shard of `text_votes`; each shard of narrations has one of `votes`. A shard whose
+fingerprint has not changed is not written again.
 """
 
 import logging
@@ -28,7 +28,7 @@ LOG = logging.getLogger("vina.pairing")
 
 
 def vote(store: Store, run_id: str, encoder: str, candidates: CandidateArticles, settings: PairingSettings) -> str:
-    """Write the most similar title of every embedded text; returns the version of the rules of this vote."""
+    """Write the most similar title of every embedded text; return the version of the voting rules."""
     table, partition = store.table("text_votes"), {"encoder": encoder}
     embedded = store.table("sentence_embeddings").snapshot().where(**partition)
     index = _index(store, embedded, candidates, settings)
@@ -61,7 +61,7 @@ def _index(store: Store, embedded: Snapshot, candidates: CandidateArticles, sett
 
 
 def _sample(store: Store, embedded: Snapshot) -> Floats:
-    """Return vectors of the narrations with the smallest hashes: a fair sample that depends on nothing else."""
+    """Return vectors of the narrations with the smallest hashes: a uniform sample that depends on nothing else."""
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
         chosen = catalogue.query(
             f"SELECT DISTINCT sha256(text) AS text_sha256 FROM narrations ORDER BY ALL LIMIT {SAMPLE}"
@@ -79,9 +79,9 @@ def _sample(store: Store, embedded: Snapshot) -> Floats:
 
 
 def rank(store: Store, run_id: str, encoder: str, version: str) -> int:
-    """Rank every video's articles by their votes; returns how many videos were ranked now.
+    """Rank every video's articles by their votes; return the number of newly ranked videos.
 
-    `version` is that of the rules of the vote.
+    `version` is that of the voting rules.
     """
     table, partition = store.table("votes"), {"encoder": encoder}
     narrations, ranked = store.table("narrations").snapshot(), table.snapshot().where(**partition)

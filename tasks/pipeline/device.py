@@ -10,7 +10,7 @@ def best_device() -> str:
 
 
 def checked_device(name: str | None) -> str:
-    """Return a device by name, or the best one; a ValueError if it does not exist."""
+    """Return a device by name, or the best one. Raise ValueError if it does not exist."""
     device = name or best_device()
     try:
         torch.empty(0, device=device)

@@ -1,4 +1,4 @@
-"""The job of a stage. Plain values only, because it travels to workers on other machines."""
+"""The job of a stage. Plain values only, because it is sent to workers on other machines."""
 
 import time
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Job(BaseModel):
     run_id: str
     settings: Mapping[str, Mapping[str, Any]] = {}
     force: bool = False
-    """Whether the stages make their results again although nothing has changed."""
+    """Whether the stages run again although nothing has changed."""
 
     @classmethod
     def of(cls, store: str, run_id: str, *settings: Settings, force: bool = False) -> "Job":

@@ -1,4 +1,4 @@
-"""Progress of a stage: a line in the log, and the share that is done for whoever listens."""
+"""Progress of a stage: a line in the log, and the share that is done for a listener."""
 
 import logging
 from collections.abc import Callable, Iterator

@@ -22,11 +22,16 @@ RUN_ID = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 @contextmanager
-def record_run(store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any]) -> Iterator[None]:
-    """Record what happens inside the `with`. An error is recorded and raised."""
+def record_run(
+    store: Store, run_id: str, stages: Sequence[str], configuration: Mapping[str, Any], measures: bool = False
+) -> Iterator[None]:
+    """Record the run inside the `with`. An error is recorded and raised again.
+
+    `measures` says whether the run measures its models on all benchmarks: the view `measured_runs` lists such runs.
+    """
     row: dict[str, Any] = {
         "stages": list(stages),
-        "configuration": json.dumps(configuration, sort_keys=True),
+        "configuration": json.dumps({**configuration, "measures": measures}, sort_keys=True),
         "code_version": code_version(),
         "host": platform.node(),
         "started_at": datetime.now(UTC),
@@ -54,16 +59,16 @@ def name_run(run_id: str | None = None) -> str:
 
 def _write(store: Store, run_id: str, row: dict[str, Any], state: str, error: str | None = None) -> None:
     finished_at = None if state == "running" else datetime.now(UTC)
-    whole = row | {"state": state, "finished_at": finished_at, "error": error}
+    full_row = row | {"state": state, "finished_at": finished_at, "error": error}
     table = store.table("runs")
-    fields = [field for field in table.schema.arrow if field.name in whole]
-    rows = pa.Table.from_pylist([whole], schema=pa.schema(fields))
-    fingerprint = fingerprint_of({name: str(value) for name, value in whole.items()}, {}, RECORD_VERSION)
+    fields = [field for field in table.schema.arrow if field.name in full_row]
+    rows = pa.Table.from_pylist([full_row], schema=pa.schema(fields))
+    fingerprint = fingerprint_of({name: str(value) for name, value in full_row.items()}, {}, RECORD_VERSION)
     table.commit(rows, {"run_id": run_id}, "run", fingerprint=fingerprint, run_id=run_id)
 
 
 def job_of_run(store: Store, run_id: str) -> Job:
-    """Return the job of a run of the pipeline; a ValueError if there is no such run."""
+    """Return the job of a run of the pipeline. Raise ValueError if there is no such run."""
     snapshot = store.table("runs").snapshot().where(run_id=run_id)
     rows = snapshot.read(["configuration"]).to_pylist() if snapshot.shards else []
     configuration = json.loads(rows[0]["configuration"]) if rows else {}

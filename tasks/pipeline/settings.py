@@ -1,16 +1,17 @@
-"""Settings of the stages: frozen models with limits and meaning on each field.
+"""Settings of the stages: frozen models with limits and a description on each field.
 
 A stage declares its group as a subclass. The flow's form, `--set` and the run record are derived from it. The defaults
 are those of the preset `paper`; `presets` holds what another preset changes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PRESETS = ("paper", "demo")
-"""`paper` is the paper's configuration, `demo` is a small model for minutes on two cores."""
+"""`paper` is the paper's configuration, `demo` is a small model that trains in minutes on two cores."""
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -56,7 +57,7 @@ def choose(
 def parse_changes(groups: Iterable[type[Settings]], texts: Iterable[str]) -> dict[str, dict[str, str]]:
     """Parse `gamma=0.5`, or with the group's name `features.size_px=112`.
 
-    A bare name is looked for in all groups, in their order. The values stay texts: the settings convert them.
+    A bare name must be that of one setting alone. The values stay texts: the settings convert them.
     """
     by_name = {group.group: group for group in groups}
     changes: dict[str, dict[str, str]] = {}
@@ -75,11 +76,15 @@ def _group_of(name: str, groups: Mapping[str, type[Settings]]) -> type[Settings]
     if dot and group_name not in groups:
         raise ValueError(f"there is no group of settings {group_name!r}; the groups are {', '.join(groups)}")
     candidates = [groups[group_name]] if dot else list(groups.values())
-    for group in candidates:
-        if setting in group.model_fields:
-            return group
+    matches = [group for group in candidates if setting in group.model_fields]
+    if len(matches) > 1:
+        qualified = ", ".join(f"{group.group}.{setting}" for group in matches)
+        raise ValueError(f"several settings are named {setting!r}: choose one of {qualified}")
+    if matches:
+        return matches[0]
+    fields = Counter(field for group in candidates for field in group.model_fields)
     listed = [
-        field if group is candidates[0] else f"{group.group}.{field}"
+        field if fields[field] == 1 else f"{group.group}.{field}"
         for group in candidates
         for field in group.model_fields
     ]
@@ -87,7 +92,7 @@ def _group_of(name: str, groups: Mapping[str, type[Settings]]) -> type[Settings]
 
 
 def _explain(problem: Any) -> str:
-    """One sentence about a validation error."""
+    """Return one sentence about a validation error."""
     name = ".".join(map(str, problem["loc"]))
     if not name:
         return str(problem["msg"]).removeprefix("Value error, ")

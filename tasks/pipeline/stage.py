@@ -1,8 +1,8 @@
 """A stage: a named step of the pipeline that declares its work, dependencies, settings and kinds of parts.
 
 When a stage has ended, a row of `completions` holds its dependencies: its settings, the versions of what it read and of
-what it left, and its code's version. A stage whose row still holds is skipped. When in doubt it runs, and finds shard
-by shard that everything is there: the row only saves the looking.
+what it left, and its code's version. A stage whose row is still valid is skipped. If it runs
+needlessly, every shard is skipped by its fingerprint: the row only saves that check.
 """
 
 import json
@@ -19,6 +19,8 @@ from tasks.pipeline.job import Job
 from tasks.pipeline.parts import PartKind, RunParts
 from tasks.pipeline.settings import Settings
 
+SKIPPED = "skipped: nothing has changed"
+
 
 @dataclass(frozen=True)
 class Dependencies:
@@ -26,18 +28,18 @@ class Dependencies:
 
     settings: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
-    """Versions of what it reads."""
+    """Versions of its inputs."""
     outputs: dict[str, str] = field(default_factory=dict)
-    """Versions of what it leaves: if others have changed them since, it runs again."""
+    """Versions of its outputs: if something else has changed them, it runs again."""
     scope: str = "all"
-    """What the results are about. Results of different scopes (two models) do not replace each other."""
+    """Name of the results, e.g. of one model. Results of different scopes do not replace each other."""
     must_run_because: str = ""
-    """Why it runs whatever its row says."""
+    """Why it runs even if its row is valid; empty otherwise."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """All that the pipeline knows about a stage."""
+    """The declaration of a stage."""
 
     name: str
     work: Callable[[Job, RunParts], str]
@@ -46,15 +48,19 @@ class Stage:
     code_version: str
     """Raised by hand when the results change."""
     reset: Callable[[Job], None] = lambda job: None
-    """Retire the results, so that the work starts again; by default they are replaced as they are made."""
+    """Retire the results, to start again; by default they are replaced one by one."""
     settings: tuple[type[Settings], ...] = ()
     """The groups of settings that it introduces."""
     parts: tuple[PartKind, ...] = ()
     """The kinds of parts that its work is divided into."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """Tables that Prefect's UI shows after it: a query by the artifact's key."""
+    links: Callable[[Job], Mapping[str, str]] = lambda job: {}
+    """Objects that Prefect's UI links to after it: the object's key by the artifact's key."""
     is_shared: bool = False
-    """Whether all processes of a torchrun do its work together."""
+    """Whether all processes under torchrun share its work."""
+    measures: bool = False
+    """Whether it measures the run's models on all benchmarks: `vina results` shows the newest such run."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,11 @@ class Step:
     stage: Stage
     reasons: tuple[str, ...]
     waits_for: tuple[str, ...] = ()
-    """Earlier stages that run: what they change may be a reason."""
+    """Earlier stages that run: their changes may be a reason to run."""
 
 
 def plan(job: Job, stages: Sequence[Stage]) -> Iterator[Step]:
-    """Yield what would run, and why."""
+    """Yield each stage with the reasons why it would run."""
     running: list[str] = []
     for stage in stages:
         step = Step(stage, reasons_to_run(job, stage), tuple(running))
@@ -91,29 +97,34 @@ def reasons_to_run(job: Job, stage: Stage) -> tuple[str, ...]:
     if is_same and json.loads(done["outputs"]) == now.outputs:
         return ()
     before = {name: json.loads(done[name]) for name in ("settings", "inputs", "outputs")}
-    found = [f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)]
-    if done["_shard"] == now.scope or not found:
-        found += [f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)]
-        found += [f"{name}, which it wrote, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
-    return tuple(found) or ("its code is newer",)
+    reasons = [f"{name}: {old} -> {new}" for name, old, new in _changes(before["settings"], now.settings)]
+    if done["_shard"] == now.scope or not reasons:
+        reasons += [f"{name} changed" for name, _, _ in _changes(before["inputs"], now.inputs)]
+        reasons += [f"{name}, which it wrote, changed" for name, _, _ in _changes(before["outputs"], now.outputs)]
+    return tuple(reasons) or ("its code is newer",)
 
 
 def run_stage(job: Job, stage: Stage, run_parts: RunParts) -> tuple[str, bool]:
     """Run a stage if it must run; return its report, and whether it ran."""
     reasons = reasons_to_run(job, stage)
     if not reasons:
-        return "skipped: nothing has changed", False
-    if job.force:  # from here on it is not complete, however it ends
+        return SKIPPED, False
+    return complete_stage(job, stage, run_parts), True
+
+
+def complete_stage(job: Job, stage: Stage, run_parts: RunParts) -> str:
+    """Run a stage, record its completion, and return its report."""
+    if job.force:  # from here on it is incomplete, even if it fails
         scope = stage.dependencies(job).scope
         completions = Store(job.store).table("completions")
         completions.retire({"stage": stage.name}, only=lambda shard: shard.name == scope)
         stage.reset(job)
     begin, dependencies = time.monotonic(), stage.dependencies(job)
     report = stage.work(job, run_parts)
-    after = stage.dependencies(job)  # what was fetched for it has a version now
+    after = stage.dependencies(job)  # inputs that were fetched have a version now
     dependencies = replace(dependencies, settings=after.settings, outputs=after.outputs)
     _record(job, stage, dependencies, report, time.monotonic() - begin)
-    return report, True
+    return report
 
 
 def _record(job: Job, stage: Stage, dependencies: Dependencies, report: str, took_s: float) -> None:
@@ -127,14 +138,14 @@ def _record(job: Job, stage: Stage, dependencies: Dependencies, report: str, too
     }
     table = Store(job.store).table("completions")
     rows = pa.Table.from_pylist([row], schema=table.schema.files)
-    fingerprint, place = _fingerprint(stage, dependencies), {"stage": stage.name}
-    table.commit(rows, place, dependencies.scope, fingerprint=fingerprint, run_id=job.run_id, force=True)
+    fingerprint, partition = _fingerprint(stage, dependencies), {"stage": stage.name}
+    table.commit(rows, partition, dependencies.scope, fingerprint=fingerprint, run_id=job.run_id, force=True)
 
 
 def _completion(job: Job, stage: Stage, scope: str) -> dict[str, Any] | None:
     """Return the last row of this scope; else of another one, to report the difference."""
-    found = job.open_store().table("completions").snapshot().where(stage=stage.name)
-    rows = found.read().to_pylist() if found.shards else []
+    completions = job.open_store().table("completions").snapshot().where(stage=stage.name)
+    rows = completions.read().to_pylist() if completions.shards else []
     return max(rows, key=lambda row: (row["_shard"] == scope, row["finished_at"]), default=None)
 
 

@@ -1,7 +1,7 @@
-"""Embed every distinct text once, into `sentence_embeddings`; a rerun embeds what is new.
+"""Embed every distinct text once, into `sentence_embeddings`; a rerun embeds only new texts.
 
-Texts come in the order of their hashes, so an interrupted run is gone on with in the same shards, and any part of them
-is a fair sample of all.
+Texts are sorted by their hashes, so a rerun continues an interrupted run with the same shards, and any part of them is
+a uniform sample.
 """
 
 import logging
@@ -21,6 +21,7 @@ from tasks.pipeline.progress import say
 CODE_VERSION = "1"
 MEMORY_LIMIT = "800MB"
 TEXTS_AT_ONCE = 1024
+UPDATE_EVERY_S = 5.0
 LOG = logging.getLogger("vina.pairing")
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float16]]
 
@@ -54,9 +55,9 @@ def embed_texts(
     texts_per_shard: int,
     between: tuple[str, str] | None = None,
 ) -> int:
-    """Embed the texts that a query (one column, `text`) gives and that have no embedding; return their number.
+    """Embed the texts that a query (one column, `text`) selects and that have no embedding; return their number.
 
-    Of those alone whose hashes are `between` two, if such are given.
+    With `between`, only texts whose hashes are in this range.
     """
     new = _new(encoder, texts_sql, between)
     with Catalogue(store, MEMORY_LIMIT) as catalogue:
@@ -67,18 +68,18 @@ def embed_texts(
         for texts in _cut(ordered, texts_per_shard):
             vectors = _embed_by_length(texts["text"].to_pylist(), embed, progress)
             if width not in (None, vectors.shape[1]):
-                raise ValueError(f"{encoder} gives {vectors.shape[1]} numbers a text, and the store has {width} of it")
+                raise ValueError(f"{encoder} gives {vectors.shape[1]} numbers per text, but the store has {width}")
             _write_shard(store, run_id, encoder, texts, vectors)
     return int(total)
 
 
 def _embed_by_length(texts: Sequence[str], embed: Embed, progress: "_EmbeddingProgress") -> npt.NDArray[np.float16]:
-    """Embed texts. Texts of similar length go together, so that little is padding."""
-    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    """Embed texts; texts of similar length share a batch, to reduce padding."""
+    order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     parts = []
     for begin in range(0, len(order), TEXTS_AT_ONCE):
         chosen = order[begin : begin + TEXTS_AT_ONCE]
-        parts.append(embed([texts[place] for place in chosen]))
+        parts.append(embed([texts[row] for row in chosen]))
         progress.add(len(chosen))
     return np.concatenate(parts)[np.argsort(order)]
 
@@ -112,16 +113,16 @@ def _write_shard(store: Store, run_id: str, encoder: str, texts: pa.Table, vecto
 
 
 class _EmbeddingProgress:
-    def __init__(self, total: int, every_s: float = 5.0) -> None:
-        self._total, self._every_s, self._done = total, every_s, 0
-        self._begin = self._said = time.monotonic()
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._begin = self._reported_at = time.monotonic()
 
     def add(self, count: int) -> None:
         self._done += count
         now = time.monotonic()
-        if now - self._said < self._every_s:
+        if now - self._reported_at < UPDATE_EVERY_S:
             return
-        self._said, rate = now, self._done / (now - self._begin)
+        self._reported_at, rate = now, self._done / (now - self._begin)
         left = int((self._total - self._done) / rate)
-        counts = f"{self._done:,} of {self._total:,} texts, {rate:,.0f} a second"
+        counts = f"{self._done:,} of {self._total:,} texts, {rate:,.0f} per second"
         say(LOG, self._done / max(self._total, 1), f"embedded {counts}, {left // 60} min {left % 60} s left")

@@ -14,7 +14,12 @@ CODE_VERSION = "2"
 def write_report(job: Job, run_parts: RunParts = run_here) -> str:
     """Write the page, and return its address."""
     store = Store(job.store)
-    return store.objects.put(f"reports/{job.run_id}.html", report_page(store, job).encode())
+    return store.objects.put(report_key(job.run_id), report_page(store, job).encode())
+
+
+def report_key(run_id: str) -> str:
+    """Return the key of a run's page in the store."""
+    return f"reports/{run_id}.html"
 
 
 def address_of_report(store: Store) -> str:
@@ -25,9 +30,9 @@ def address_of_report(store: Store) -> str:
 
 
 def dependencies(job: Job) -> Dependencies:
-    """Return what the page shows."""
+    """Return what the page depends on."""
     shown = [name for name in TABLES if name not in ("runs", "completions")]
     return Dependencies(job.settings_of(TrainingSettings).model_dump(), versions(job.open_store(), *shown))
 
 
-REPORT = Stage("report", write_report, dependencies, CODE_VERSION)
+REPORT = Stage("report", write_report, dependencies, CODE_VERSION, links=lambda job: {"report": report_key(job.run_id)})

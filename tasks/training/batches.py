@@ -1,7 +1,7 @@
 """The batches of an epoch: in an order that is a pure function of seed and epoch, videos of similar length, read ahead.
 
 Chosen: the epoch is shuffled, cut into pools of 32 batches, and sorted by length within each; then the batches are
-shuffled. Little is padding, and epochs have different batches.
+shuffled. So there is little padding, and epochs have different batches.
 """
 
 import math
@@ -23,6 +23,8 @@ from vina_model.tokenizer import Tokenizer
 
 BATCHES_PER_POOL = 32
 """Batches whose videos are sorted by length together."""
+READERS = 2
+"""Threads that read batches."""
 AHEAD = 4
 """Batches that are read before they are needed."""
 Item = TypeVar("Item")
@@ -41,7 +43,7 @@ def plan_batches(lengths: Sequence[int], batch_size: int, seed: int, epoch: int)
 
 
 def count_batches(num_videos: int, batch_size: int) -> int:
-    """Return how many batches an epoch has."""
+    """Return the number of batches of an epoch."""
     return math.ceil(num_videos / batch_size)
 
 
@@ -50,7 +52,7 @@ class BatchShare(NamedTuple):
 
     parts: list[list[str]]
     weight: int
-    """0 for a process that has no video of a small batch, and computes a gradient only to keep step with the others."""
+    """0 for a process without a video of a small batch, which computes a gradient only because all processes must."""
     num_videos: int
     """Videos of the whole batch, of all processes."""
 
@@ -64,9 +66,9 @@ def share_batch(video_ids: list[str], rank: int, num_processes: int, num_parts: 
     return BatchShare(parts, 1, len(video_ids))
 
 
-def read_ahead(work: Callable[[Item], Answer], items: Sequence[Item], num_threads: int = 2) -> Iterator[Answer]:
+def read_ahead(work: Callable[[Item], Answer], items: Sequence[Item]) -> Iterator[Answer]:
     """Yield the answers in the order of the items, computed in threads while the caller uses the ones before."""
-    with ThreadPoolExecutor(num_threads) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         futures: deque[Future[Answer]] = deque()
         try:
             for item in items:
@@ -108,22 +110,18 @@ class ExampleReader:
     def __call__(self, video_ids: Sequence[str], epoch: int) -> Example:
         """Read the example of some videos in an epoch."""
         excerpts = [self._excerpt(video_id, epoch) for video_id in video_ids]
-        features = [excerpt.features for excerpt in excerpts]
-        seconds = [len(vectors) for vectors in features]
-        video_BTV = torch.zeros(len(excerpts), max(seconds), features[0].shape[1])
-        for row, vectors in enumerate(features):
-            video_BTV[row, : len(vectors)] = torch.from_numpy(vectors.astype(np.float32))
+        seconds = [len(excerpt.features) for excerpt in excerpts]
         narrations = Texts.of(self.tokenizer, [excerpt.narrations for excerpt in excerpts])
         steps = Texts.of(self.tokenizer, [excerpt.steps for excerpt in excerpts]) if self.labels else None
         return Example(
             list(video_ids),
-            Batch(video_BTV, torch.tensor(seconds), narrations, steps),
+            Batch.of([excerpt.features for excerpt in excerpts], narrations, steps),
             _positives([excerpt.narration_spans for excerpt in excerpts], seconds, narrations),
             _positives([excerpt.step_spans for excerpt in excerpts], seconds, steps) if steps else None,
         )
 
     def _excerpt(self, video_id: str, epoch: int) -> "_Excerpt":
-        """Read one video; of a long one an excerpt that is drawn again in each epoch, with its narrations."""
+        """Read one video with its narrations; of a long one, an excerpt that is drawn again in each epoch."""
         vectors = self.corpus.features(video_id)
         rng = np.random.default_rng([self.seed, epoch, *video_id.encode()])
         begin = int(rng.integers(max(len(vectors) - self.max_seconds, 0) + 1))
@@ -159,7 +157,7 @@ class _Excerpt:
 
 
 def _within(span: Span | None, begin: int, length: int) -> Span | None:
-    """Return a span on the clock of an excerpt; None if it does not touch it."""
+    """Return a span relative to the start of an excerpt; None if it is outside."""
     if span is None or span[0] >= begin + length or span[1] <= begin:
         return None
     return max(span[0] - begin, 0.0), min(span[1] - begin, float(length))

@@ -15,7 +15,7 @@ from storage import MissingFileError, Store
 
 
 def save(store: Store, model_id: str, name: str, state: Mapping[str, Any]) -> str:
-    """Write a checkpoint over the one before; return its address."""
+    """Write a checkpoint, or replace it; return its address."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.pt"
         torch.save(dict(state), path)
@@ -39,7 +39,7 @@ def load(store: Store, model_id: str, name: str) -> dict[str, Any] | None:
 
 
 def retire(store: Store, model_id: str, name: str, run_id: str) -> None:
-    """Put a checkpoint aside; `vina gc` deletes it."""
+    """Retire a checkpoint; `vina gc` deletes it."""
     store.objects.retire(key(model_id, name), run_id)
 
 
@@ -49,7 +49,7 @@ def key(model_id: str, name: str) -> str:
 
 
 def check_configuration(state: Mapping[str, Any], expected: Mapping[str, Any], where: str) -> None:
-    """Refuse a checkpoint whose settings differ, with a ValueError that names them."""
+    """Raise ValueError, with the differences, if a checkpoint has other settings."""
     saved = json.loads(state.get("configuration", "{}"))
     differences = [
         f"{name} {saved.get(name)}, not {value}" for name, value in expected.items() if saved.get(name) != value

@@ -68,7 +68,7 @@ class Corpus:
 
     @cached_property
     def version(self) -> str:
-        """A hash of all that a student is trained on, but for its word vectors."""
+        """A hash of everything that a student is trained on, except its word vectors."""
         pairs = self._pairs.filter(pc.is_in(self._pairs["video_id"], self._trainable))
         steps = {article: self.steps[article] for article in self._articles_to_train(self._pairs)}
         inputs = {"narrated": self.narrated_version, "pairs": content_hash([pairs.combine_chunks()])}
@@ -76,12 +76,12 @@ class Corpus:
 
     @cached_property
     def narrated_version(self) -> str:
-        """A hash of the features and narrations of the videos that may be trained on: all that TAN* learns from.
+        """A hash of the features and narrations of the videos that may be trained on: everything that TAN* learns from.
 
-        Held-out videos that are imported later have shards of their own, and change nothing.
+        Held-out videos that are imported later are in other shards, and do not change it.
         """
         with Catalogue(self.store, MEMORY_LIMIT) as catalogue:
-            shards = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM narrations")
+            shards = catalogue.query("SELECT DISTINCT video_id, _fingerprint FROM video_narrations")
         is_trainable = pc.is_in(shards["video_id"], self._trainable)
         narrations = sorted(shards.filter(is_trainable)["_fingerprint"].unique().to_pylist())
         video_ids = self._trainable.to_pylist()
@@ -107,7 +107,7 @@ class Corpus:
 
     @cached_property
     def video_width(self) -> int:
-        """Numbers in a feature vector."""
+        """Width of the feature vectors."""
         return int(self.reader.read(next(iter(self.num_seconds))).shape[1])
 
     @cached_property
@@ -117,7 +117,7 @@ class Corpus:
         return float(np.concatenate([self.reader.read(name) for name in sample]).astype(np.float32).std())
 
     def features(self, video_id: str) -> Floats:
-        """Return a video's features, T x V; a ValueError if a value is not finite."""
+        """Return a video's features, T x V. Raise ValueError if a value is not finite."""
         vectors = self.reader.read(video_id)
         if not np.isfinite(vectors).all():
             second = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
@@ -133,7 +133,7 @@ class Corpus:
         return VideoNarrations(rows["text"], list(zip(rows["start_s"], rows["end_s"], strict=True)))
 
     def with_steps(self, steps: Mapping[str, list[str]]) -> "Corpus":
-        """Return a corpus of the same videos with other articles: a benchmark's."""
+        """Return a corpus of the same videos with other articles, e.g. of a benchmark."""
         other = copy(self)
         other.steps = steps
         return other
@@ -152,9 +152,10 @@ def corpus_of(store: Store, backbone: str, selection: str) -> Corpus:
     tables["features"] = store.table("features").snapshot().where(backbone=backbone)
     versions = {name: snapshot.content_version for name, snapshot in tables.items()}
     key = fingerprint_of({"store": store.uri, "backbone": backbone, "selection": selection}, versions, VERSION)
-    if _last is None or _last[0] != key:
-        _last = key, Corpus(store, backbone, selection)
-    return _last[1]
+    last = _last  # read once: parts in other threads replace it
+    if last is None or last[0] != key:
+        last = _last = key, Corpus(store, backbone, selection)
+    return last[1]
 
 
 _last: tuple[str, Corpus] | None = None

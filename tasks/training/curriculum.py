@@ -14,6 +14,7 @@ from tasks.training.batches import ExampleReader
 from tasks.training.corpus import Corpus, corpus_of
 from tasks.training.labels import Labels
 from tasks.training.matrices import retire_matrices
+from tasks.training.method_names import VINA, tan_method
 from tasks.training.model_ids import model_ids
 from tasks.training.models import (
     make_tan,
@@ -36,7 +37,7 @@ from vina_model.vina import Vina, steps_as_narrations
 
 
 class NothingToTrain(ValueError):
-    """The store has no video to learn from."""
+    """The store has no video to train on."""
 
 
 class Phase(NamedTuple):
@@ -44,15 +45,15 @@ class Phase(NamedTuple):
 
     label_round: int
     last_epoch: int
-    """Epochs that are done when it ends, counted from the beginning of the training."""
+    """Epochs completed at its end, counted from the start of the training."""
 
 
 class TrainedModel(NamedTuple):
-    """A model that is trained to its end."""
+    """A fully trained model."""
 
     model_id: str
     method: str
-    """Its name in the tables of results: tan-lc, tan-pe-lc or vina."""
+    """Its name in the tables of results: see `method_names`."""
     teacher: Teacher
 
 
@@ -78,7 +79,7 @@ class Curriculum:
         if backbones and self.settings.backbone not in backbones:
             raise ValueError(
                 f"there are no features of backbone {self.settings.backbone!r}, only of "
-                f"{', '.join(sorted(backbones))}: choose one (--set backbone=NAME)"
+                f"{', '.join(sorted(backbones))}: choose one (--set training.backbone=NAME)"
             )
 
     def phases(self) -> list[Phase]:
@@ -90,7 +91,7 @@ class Curriculum:
         return [Phase(0, end) for end in sorted({settings.burn_in_epochs, settings.epochs})]
 
     def train_tan(self) -> TanAligner:
-        """Train TAN* to its end, on narrations alone."""
+        """Train TAN* fully, on narrations alone."""
         settings = self.settings
         if not self.corpus.narrated:
             raise ValueError("no video to train on has narrations: TAN* needs some, or name a published one (tan=FILE)")
@@ -102,40 +103,40 @@ class Curriculum:
         trainer.run(settings.tan_epochs, reader, label_round=0)
         return model.eval()
 
-    def train_student(self, phase: int) -> Vina:
-        """Train the student to the end of a phase, whose labels must be there; save it as the next round's teacher."""
-        settings, (label_round, end) = self.settings, self.phases()[phase]
+    def train_student(self, phase_number: int) -> Vina:
+        """Train the student to the end of a phase, whose labels must exist; save it as the next round's teacher."""
+        settings, phase = self.settings, self.phases()[phase_number]
         state = self._checkpoint(self.student_id)
         model = self._student(state)
         learner = self._learner(self.student_id, "vina", model, vina_objective, settings.epochs)
         trainer = self._trainer(learner, self.corpus.paired, state)
-        if trainer.position.epoch < end:
-            labels = Labels(self.store, self.student_id, label_round)
+        if trainer.position.epoch < phase.last_epoch:
+            labels = Labels(self.store, self.student_id, phase.label_round)
             reader = ExampleReader(self.corpus, _tokenizer(model), settings.max_seconds, settings.seed, labels)
-            trainer.run(end, reader, label_round)
-        if trainer.position.epoch == end < settings.epochs and not trainer.position.batch and settings.refresh_epochs:
-            trainer.save(_teacher_checkpoint(label_round + 1))
+            trainer.run(phase.last_epoch, reader, phase.label_round)
+        is_at_end = trainer.position.epoch == phase.last_epoch and not trainer.position.batch
+        if is_at_end and phase.last_epoch < settings.epochs and settings.refresh_epochs:
+            trainer.save(_teacher_checkpoint(phase.label_round + 1))
         self.processes.wait()
         return model.eval()
 
     def trained(self) -> Iterator[TrainedModel]:
-        """Return the models that are trained to their end: TAN*, then the student."""
+        """Yield the fully trained models: TAN*, then the student."""
         state = self._checkpoint(self.tan_id)
         if state is not None and state["position"]["epoch"] == self.settings.tan_epochs:
-            method = "tan-pe-lc" if self.settings.tan_text_positions else "tan-lc"
-            yield TrainedModel(self.tan_id, method, self.teacher_of(self.tan_id, self._tan(state)))
+            yield TrainedModel(self.tan_id, tan_method(self.settings), self.teacher_of(self.tan_id, self._tan(state)))
         state = self._checkpoint(self.student_id)
         if state is not None and state["position"]["epoch"] == self.settings.epochs:
-            yield TrainedModel(self.student_id, "vina", self.teacher_of(self.student_id, self._student(state)))
+            yield TrainedModel(self.student_id, VINA, self.teacher_of(self.student_id, self._student(state)))
 
     def labels_of(self, label_round: int) -> LabelRound:
-        """Return the labels of a round, made or not."""
+        """Return the labels of a round, written or not."""
         return LabelRound(
             self.store, self.student_id, label_round, self._teacher_name(label_round), self.corpus, self.settings
         )
 
     def teacher(self, label_round: int) -> Teacher:
-        """Return the teacher of a round: first TAN*, or a published TAN; then the student as it was at its start."""
+        """Return the teacher of a round: TAN* or a published TAN first, then the student at the start of the round."""
         if not label_round and self.settings.tan != "train":
             return published_teacher(Path(self.settings.tan), self.processes.device)
         name = self._teacher_name(label_round)
@@ -144,7 +145,7 @@ class Curriculum:
         state = self._checkpoint(self.student_id, _teacher_checkpoint(label_round))
         if state is None:
             raise ValueError(f"the teacher of round {label_round} of {self.student_id} is gone: train it again")
-        with torch.random.fork_rng(devices=[]):  # a student that goes on must draw the same numbers
+        with torch.random.fork_rng(devices=[]):  # the student that continues must draw the same numbers
             return self.teacher_of(name, self._student(state))
 
     def _teacher_name(self, label_round: int) -> str:
@@ -153,7 +154,7 @@ class Curriculum:
         return self.tan_id if self.settings.tan == "train" else published_name(Path(self.settings.tan))
 
     def teacher_of(self, name: str, model: nn.Module) -> Teacher:
-        """Return a model of this curriculum as a teacher of that name."""
+        """Return a model of this curriculum as a teacher with this name."""
         version = version_of(model)
         model.to(self.processes.device).eval()
         if not isinstance(model, Vina):
@@ -163,7 +164,7 @@ class Curriculum:
         return Teacher(name, align, _tokenizer(model), self.settings.max_seconds, unimodal, version)
 
     def retire(self, phase: int) -> None:
-        """Put aside what was trained from a phase on, to train it again; the first phase begins with TAN*."""
+        """Retire everything that was trained from a phase on; the first phase begins with TAN*."""
         phases = self.phases()
         if phase >= len(phases):
             return
@@ -197,7 +198,7 @@ class Curriculum:
 
     def _tan(self, state: dict[str, Any] | None) -> TanAligner:
         """Make a new TAN*, or that of a checkpoint."""
-        text = self._text(state)  # which seeds torch, so it comes first
+        text = self._text(state)  # it seeds torch, so it comes first
         model = make_tan(self.settings, self.corpus.video_width, text)
         if state is not None:
             model.load_state_dict(state["state"])
@@ -205,7 +206,7 @@ class Curriculum:
 
     def _student(self, state: dict[str, Any] | None) -> Vina:
         """Make a new student, or that of a checkpoint."""
-        text = self._text(state)  # which seeds torch, so it comes first
+        text = self._text(state)  # it seeds torch, so it comes first
         model = make_vina(self.settings, self.corpus.video_width, text)
         if state is not None:
             model.load_state_dict(state["state"])

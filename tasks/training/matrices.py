@@ -16,12 +16,12 @@ class Matrices:
     """Collects the matrices of one shard. A video's id decides whether it is in the sample: the same in every round."""
 
     def __init__(self, share: float) -> None:
-        """`share` is that of the videos in the sample: 0 for none, 1 for all."""
+        """Start without matrices; `share` is the share of videos in the sample."""
         self._share = share
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, pairs: Sequence[tuple[str, str]], batch: Batch, alignment: Alignment) -> None:
-        """Add the matrices of some videos and articles, those in the sample."""
+        """Add the matrices of the pairs whose videos are in the sample."""
         assert batch.narrations is not None and batch.steps is not None
         sizes = {
             "seconds": batch.seconds_B.tolist(),
@@ -56,7 +56,7 @@ class Matrices:
 
 
 def retire_matrices(store: Store, partition: Mapping[str, str | int], keep: Collection[str]) -> None:
-    """Retire the shards of a partition but for those of the names to keep."""
+    """Retire the shards of a partition, except those to keep."""
     table = store.table("alignments")
     for matrix in {str(shard.constants["matrix"]) for shard in table.snapshot().where(**partition).shards}:
         table.retire({**partition, "matrix": matrix}, keep=keep)

@@ -1,4 +1,4 @@
-"""Model files, `objects/models/MODEL_ID.pt`: all that `Grounder` needs, in one file that is used without a store."""
+"""Model files, `objects/models/MODEL_ID.pt`: everything that `Grounder` needs, in one file, without a store."""
 
 import json
 import tempfile
@@ -71,7 +71,7 @@ def models_in(store: Store) -> list[dict[str, Any]]:
 
 
 def read_model(store: Store, model_id: str, device: str) -> Grounder:
-    """Read a model's file; a ValueError if its training was never finished."""
+    """Read a model's file. Raise ValueError if its training is not finished."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.pt"
         try:
@@ -130,7 +130,7 @@ def _made_with(store: Store, backbone: str) -> dict[str, Any]:
     snapshot = store.table("features").snapshot().where(backbone=backbone)
     names = snapshot.schema.constants
     rows = [{name: shard.constants[name] for name in names} for shard in snapshot.shards]
-    known = (row for row in rows if row["weights_sha256"] is not None)
-    found = next(known, rows[0] if rows else {})
+    extracted = (row for row in rows if row["weights_sha256"] is not None)
+    columns = next(extracted, rows[0] if rows else {})
     seed_in = backbone_of(backbone).seed_in if backbone in BACKBONES else None
-    return found if seed_in is None else found | {"seed": seed_in(store)}
+    return columns if seed_in is None else columns | {"seed": seed_in(store)}

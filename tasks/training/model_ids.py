@@ -1,6 +1,6 @@
 """The ids of the models of a curriculum: hashes of their settings and of the data they are trained on.
 
-Equal settings on equal data are the same model, so a rerun goes on with it, and other settings never overwrite it.
+Equal settings on equal data are the same model, so a rerun continues it, and other settings never overwrite it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tasks.training.settings import TrainingSettings
 
 CODE_VERSION = "3"
 NOT_FINGERPRINTED = ("device", "checkpoint_minutes", "accumulate")
-"""Settings that change nothing in what is learnt."""
+"""Settings that do not change the trained weights."""
 OF_STUDENTS = (
     "selection", "narrations", "steps", "step_positions", "separate_text_mlps", "epochs", "burn_in_epochs",
     "refresh_epochs", "gamma", "keep_share", "confidence", "zeta", "label_matrix", "alignment_share", "tan",
@@ -52,10 +52,10 @@ def model_ids(settings: TrainingSettings, corpus: Corpus) -> ModelIds:
 
 
 def settings_hash(settings: TrainingSettings) -> str:
-    """Return a hash of the settings that change what is learnt, whatever the data."""
+    """Return a hash of the settings that change the trained weights, independent of the data."""
     return fingerprint_of(fingerprinted_settings(settings), {}, "")[:8]
 
 
 def fingerprinted_settings(settings: TrainingSettings) -> dict[str, Any]:
-    """Return the settings that change what is learnt."""
+    """Return the settings that change the trained weights."""
     return {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}

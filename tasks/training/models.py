@@ -1,4 +1,4 @@
-"""The networks that the settings ask for; published TANs; hashes of weights and files."""
+"""Make networks by their settings; load published TANs; hash weights."""
 
 import hashlib
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def _common_config(settings: TrainingSettings, video_width: int) -> dict[str, An
 
 
 def published_teacher(path: Path, device: str) -> Teacher:
-    """Read a published TAN from its file; its windows are slid over the video."""
+    """Read a published TAN from its file; it aligns videos in windows."""
     name = published_name(path)
     tan = load_published(read_checkpoint(path)).to(device)
     tokenizer = Tokenizer(read_dictionary(path.with_name(DICTIONARY)))
@@ -69,7 +69,7 @@ def published_teacher(path: Path, device: str) -> Teacher:
 
 
 def published_name(path: Path) -> str:
-    """Return the name of a published TAN in the tables; a ValueError if there is no such file."""
+    """Return the name of a published TAN in the tables. Raise ValueError if there is no such file."""
     if not path.is_file():
         raise ValueError(f"there is no TAN at {path}: name a published checkpoint, or `train` to train TAN* here")
     return f"{path.name}@{file_hash(path)[:8]}"

@@ -31,7 +31,7 @@ class Processes:
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
+        """Wait until all processes have reached this point."""
         if self.count > 1:
             distributed.barrier()
 
@@ -53,14 +53,14 @@ def alone(device: str | None) -> Processes:
 
 @contextmanager
 def joined(device: str | None) -> Iterator[Processes]:
-    """Join the other processes of a torchrun, if there are any, and listen to SIGTERM."""
+    """Join the other processes under torchrun, if there are any, and handle SIGTERM."""
     count, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     chosen = checked_device(device)
     if chosen == "cuda" and count > 1:
         chosen = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(chosen)
     if count > 1 and not distributed.is_initialized():
-        # Once per process: a second group would meet messages that the first one left behind.
+        # Once per process: a second group would receive messages left by the first.
         # A process may wait long for another one's shard of labels, or for its word vectors.
         distributed.init_process_group("nccl" if chosen.startswith("cuda") else "gloo", timeout=timedelta(hours=12))
         atexit.register(distributed.destroy_process_group)
@@ -82,6 +82,12 @@ def _end_signals() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
+def first_decides(flag: bool, device: str | None) -> bool:
+    """Return, in every process of a torchrun, the flag of the first one."""
+    with joined(device) as processes:
+        return processes.any(flag and processes.is_first)
+
+
 def is_first() -> bool:
-    """Return whether this is the first process of a torchrun, or the only one."""
+    """Return whether this is the first process under torchrun, or the only one."""
     return int(os.environ.get("RANK", "0")) == 0

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.pipeline.progress import say
 
@@ -23,6 +23,14 @@ class Position:
     step: int = 0
 
 
+class LossSums(NamedTuple):
+    """Losses of a batch, over all processes: the objective and its two terms (None: not trained)."""
+
+    total: float
+    nv: float | None
+    sv: float | None
+
+
 class Meter:
     """Averages losses between two rows, and writes a log line every few seconds."""
 
@@ -34,31 +42,28 @@ class Meter:
         self._clear()
 
     def _clear(self) -> None:
-        self._sums, self._batches, self._videos, self._waited_s = [0.0, 0.0, 0.0], 0, 0, 0.0
+        self._losses: list[LossSums] = []
+        self._videos, self._waited_s = 0, 0.0
 
-    def add(self, num_videos: int, losses: Sequence[float], waited_s: float) -> dict[str, Any] | None:
-        """Count a batch with its losses (total, NV, SV) and the time it was waited for; return a row if one is due."""
-        self._sums = [before + now for before, now in zip(self._sums, losses, strict=True)]
-        self._batches, self._videos, self._waited_s = (
-            self._batches + 1,
-            self._videos + num_videos,
-            self._waited_s + waited_s,
-        )
+    def add(self, num_videos: int, losses: LossSums, waited_s: float) -> dict[str, Any] | None:
+        """Count a batch with its losses and the time spent waiting; return a row if one is due."""
+        self._losses.append(losses)
+        self._videos, self._waited_s = self._videos + num_videos, self._waited_s + waited_s
         self._all_videos += num_videos
         now, position = time.monotonic(), self._position
-        total, nv, sv = (value / self._batches for value in self._sums)
+        loss = _mean([batch.total for batch in self._losses])
         if now - self._line_at >= SECONDS_PER_LINE:
             self._line_at = now
-            self._say(total, now - self._begun_at)
+            self._say(loss or 0.0, now - self._begun_at)
         if position.batch % self._every and position.batch < self._num_batches:
             return None
         seconds = max(now - self._row_at, 1e-9)
         row = {
             "epoch": position.epoch,
             "step": position.step,
-            "loss": total,
-            "loss_nv": nv,
-            "loss_sv": sv,
+            "loss": loss,
+            "loss_nv": _mean([batch.nv for batch in self._losses]),
+            "loss_sv": _mean([batch.sv for batch in self._losses]),
             "videos_per_s": self._videos / seconds,
             "waiting_percent": 100 * self._waited_s / seconds,
             "logged_at": datetime.now(UTC).isoformat(),
@@ -71,5 +76,11 @@ class Meter:
         rate = (self._position.step - self._first_step) / seconds
         left = int((self._total_steps - self._position.step) / rate)
         position, speed = self._position, self._all_videos / seconds
-        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos a second"
+        line = f"{self._model_id}: epoch {position.epoch}, loss {loss:.3f}, {speed:.0f} videos per second"
         say(LOG, position.step / self._total_steps, f"{line}, {left // 60} min {left % 60} s left")
+
+
+def _mean(terms: Sequence[float | None]) -> float | None:
+    """Return the mean over batches, where one without the term counts as 0; None if no batch has it."""
+    known = [term for term in terms if term is not None]
+    return sum(known) / len(terms) if known else None

@@ -4,11 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from tasks.pairing.selections import SELECTIONS
 from tasks.pipeline.settings import NotNegative, Positive, Settings, Share
 
 DropoutRate = Annotated[float, Field(ge=0, le=0.99)]
 PositiveFloat = Annotated[float, Field(ge=1e-12)]
 NotNegativeFloat = Annotated[float, Field(ge=0)]
+Selection = Literal[tuple(SELECTIONS)]  # type: ignore[valid-type]
 
 
 class TrainingSettings(Settings):
@@ -26,7 +28,7 @@ class TrainingSettings(Settings):
 
     backbone: str = "s3d-milnce"
     """Backbone whose features are used."""
-    selection: Literal["metadata", "top1", "random_top5"] = "top1"
+    selection: Selection = "top1"  # type: ignore[valid-type]
     """Which article a video is trained with."""
     words: str = "corpus"
     """Word vectors: `corpus` trains them on the corpus's sentences; else a word2vec file, or MIL-NCE's weights."""
@@ -44,7 +46,7 @@ class TrainingSettings(Settings):
     heads: Positive = 8
     """Transformer: attention heads; they must divide the width."""
     max_seconds: Annotated[int, Field(ge=4)] = 1024
-    """Seconds of a video per training example; a longer video is cropped, at another place in each epoch."""
+    """Seconds of a video per training example; a longer video is cropped, differently in each epoch."""
     dropout: DropoutRate = 0.0
     """Dropout rate of the transformer."""
     word_dropout: DropoutRate = 0.0
@@ -52,13 +54,13 @@ class TrainingSettings(Settings):
     feature_noise: NotNegativeFloat = 0.0
     """Standard deviation of Gaussian noise added to features in training, relative to theirs."""
     narrations: bool = True
-    """Whether the student gets narrations beside the video."""
+    """Whether the student gets narrations in addition to the video."""
     steps: bool = True
     """Whether the student gets steps; without them it aligns steps as if they were narrations."""
     step_positions: bool = True
     """Whether steps have positional embeddings."""
     separate_text_mlps: bool = True
-    """Whether steps and narrations have MLPs of their own."""
+    """Whether steps and narrations have separate MLPs."""
     tan_text_positions: bool = False
     """Whether TAN* has positional embeddings for narrations (the paper's PE+LC)."""
 
@@ -72,9 +74,9 @@ class TrainingSettings(Settings):
     burn_in_epochs: Positive = 3
     """Epochs that are trained on TAN*'s labels."""
     refresh_epochs: NotNegative = 3
-    """Epochs after which the teacher is replaced by the student; 0: never, TAN*'s labels are kept."""
+    """Epochs after which the teacher is replaced by the student; 0: never, only TAN*'s labels are used."""
     confidence: Literal["peak", "mutual"] = "peak"
-    """Confidence of a label: `peak` is the score, as in the paper; `mutual` also asks whether another step has a higher
+    """Confidence of a label: `peak` is the score, as in the paper; `mutual` also checks if another step has a higher
     score at the peak (`vina_model/pseudo_labels.py`)."""
     gamma: Annotated[float, Field(ge=-1, le=1)] = 0.65
     """Lowest confidence of a label that is kept."""
@@ -102,7 +104,7 @@ class TrainingSettings(Settings):
     seed: NotNegative = 0
     """Random seed."""
     device: str | None = None
-    """cuda, mps, cpu, ... (default: the best there is)."""
+    """cuda, mps, cpu, ... (default: the best available)."""
     checkpoint_minutes: NotNegativeFloat = 10.0
     """Minutes between two checkpoints within an epoch."""
 

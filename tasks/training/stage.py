@@ -3,6 +3,7 @@
 Training is one part at a time, labelling is many. Either continues where it was interrupted.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from storage.fingerprint import file_hash
@@ -11,7 +12,7 @@ from tasks.pipeline.parts import Part, PartKind, RunParts, cut, run_here
 from tasks.pipeline.stage import Dependencies, Stage, versions
 from tasks.training.curriculum import Curriculum, NothingToTrain
 from tasks.training.model_files import write_model
-from tasks.training.model_ids import CODE_VERSION, NOT_FINGERPRINTED, settings_hash
+from tasks.training.model_ids import CODE_VERSION, fingerprinted_settings, settings_hash
 from tasks.training.processes import alone, is_first, joined
 from tasks.training.settings import TrainingSettings
 
@@ -37,7 +38,7 @@ def burn_in(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def rounds(job: Job, run_parts: RunParts = run_here) -> str:
-    """Train the student to its end. Every few epochs it becomes the teacher and labels the corpus again."""
+    """Train the remaining epochs of the student. Every few epochs it becomes the teacher and labels again."""
     try:
         curriculum = _plan(job)
     except NothingToTrain as nothing:
@@ -51,7 +52,7 @@ def rounds(job: Job, run_parts: RunParts = run_here) -> str:
 
 
 def _plan(job: Job) -> Curriculum:
-    """Return the curriculum for planning: it computes nothing, so it needs no GPU."""
+    """Return the curriculum for planning, on the CPU: it computes nothing."""
     return Curriculum(job, alone("cpu"))
 
 
@@ -84,21 +85,29 @@ def label_shards(job: Job, part: Part) -> None:
         labels.make(missing, curriculum.teacher(part["round"]), job.run_id, processes)
 
 
+def merge_shards(parts: Sequence[Part], least: int | None) -> list[Part]:
+    """Merge parts of one round: at least `least` shards in each part, or all in one if it is None."""
+    if not parts:
+        return []
+    shards = [shard for part in parts for shard in part["shards"]]
+    size = len(shards) if least is None else max(least, len(parts[0]["shards"]))
+    return [{**parts[0], "shards": shards[begin : begin + size]} for begin in range(0, len(shards), size)]
+
+
 def dependencies(job: Job) -> Dependencies:
     """Return what the models depend on."""
     store, settings = job.open_store(), job.settings_of(TrainingSettings)
-    fingerprinted = {name: value for name, value in settings.model_dump().items() if name not in NOT_FINGERPRINTED}
     features = store.table("features").snapshot().where(backbone=settings.backbone).content_version
     inputs = versions(store, *INPUTS, "pairs") | {f"features of {settings.backbone}": features}
     inputs |= {name: file_hash(getattr(settings, name)) for name in ("words", "tan")}
-    return Dependencies(fingerprinted, inputs, scope=f"settings {settings_hash(settings)}")
+    return Dependencies(fingerprinted_settings(settings), inputs, scope=f"settings {settings_hash(settings)}")
 
 
 def rounds_dependencies(job: Job) -> Dependencies:
     """Return what the rounds depend on: the same, and the burn-in."""
     burn_in = dependencies(job)
-    completion = job.open_store().table("completions").snapshot().find({"stage": "burn-in"}, burn_in.scope)
-    return replace(burn_in, inputs=burn_in.inputs | {"burn-in": completion.path if completion else ""})
+    completion = job.open_store().table("completions").snapshot().find({"stage": BURN_IN.name}, burn_in.scope)
+    return replace(burn_in, inputs=burn_in.inputs | {BURN_IN.name: completion.path if completion else ""})
 
 
 def reset_burn_in(job: Job) -> None:
@@ -118,8 +127,8 @@ def _reset(job: Job, phase: int) -> None:
         return
 
 
-TRAINING = PartKind("training", train, is_whole=True, shares_devices=True)
-LABELLING = PartKind("labelling", label_shards, shares_devices=True)
+TRAINING = PartKind("training", train, is_whole=True, shares_devices=True, needs_own_process=True)
+LABELLING = PartKind("labelling", label_shards, shares_devices=True, merge=merge_shards)
 BURN_IN = Stage(
     "burn-in", burn_in, dependencies, CODE_VERSION, reset_burn_in, (TrainingSettings,), (TRAINING, LABELLING),
     LABEL_KEEP_RATES, is_shared=True,

@@ -31,7 +31,7 @@ PAIRS_PER_SHARD = 4096
 TOKENS_PER_BATCH = 16_384
 """Seconds, narrations and steps of a batch, with padding."""
 RULES = ("gamma", "keep_share", "confidence", "zeta", "label_matrix", "alignment_share")
-"""The settings that decide which labels there are: with another value a shard is labelled again."""
+"""Settings that decide which labels are kept: if one changes, shards are labelled again."""
 COLUMNS = ("peak_s", "score", "start_s", "end_s", "confidence")
 LOG = logging.getLogger("vina.training")
 Pair = tuple[str, str]
@@ -42,19 +42,19 @@ class Teacher(NamedTuple):
     """A trained model, ready to align videos with texts."""
 
     name: str
-    """Its name in the tables."""
+    """Name in the tables."""
     align: Callable[[Batch], Alignment]
     tokenizer: Tokenizer
     window_s: int
-    """The most seconds that it aligns at once; longer videos are aligned in windows."""
+    """Longest video that it aligns at once; longer ones are aligned in windows."""
     unimodal: Callable[[Batch], Alignment] | None = None
     """Aligns narrations and seconds by their unimodal embeddings, if the model has them."""
     version: str = ""
-    """A hash of its weights: a model that was trained again may have others."""
+    """Hash of the weights, which may differ after training again."""
 
 
 class LabelRound:
-    """The labels of one round of a student, shard by shard; shards that are there are not made again."""
+    """The labels of one round of a student, shard by shard; existing shards are not written again."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class LabelRound:
         """Label some shards, each by one of the processes."""
         begin, done = time.monotonic(), 0
         total = sum(len(self.shards[number]) for number in numbers)
-        for number in (number for number in numbers if number % processes.count == processes.rank):
+        for number in numbers[processes.rank :: processes.count]:
             matrices, shard, name = Matrices(self.settings.alignment_share), self.shards[number], self.names[number]
             rows = _label(shard, teacher, self.corpus, self.settings, processes, matrices)
             if rows is None:
@@ -97,7 +97,7 @@ class LabelRound:
             done = min(done + len(shard) * processes.count, total)
             if processes.is_first:
                 rate = done / (time.monotonic() - begin)
-                say(LOG, done / total, f"{self._title}: labelled {done:,} of {total:,} pairs, {rate:,.0f} a second")
+                say(LOG, done / total, f"{self._title}: labelled {done:,} of {total:,} pairs, {rate:,.0f} per second")
         if processes.any(processes.asked_to_end.is_set()):
             raise Interrupted(f"{self._title}: the shards that are labelled are saved: run it again to go on")
         processes.wait()
@@ -119,7 +119,7 @@ def _label(
     processes: Processes,
     matrices: Matrices,
 ) -> pa.Table | None:
-    """Return the rows of a shard; None if the process is asked to end."""
+    """Return the rows of a shard; None after SIGTERM."""
     columns: dict[str, list[Any]] = {name: [] for name in ("pair", "step_row", *COLUMNS)}
     batches = list(plan_pairs(pairs, corpus, teacher.window_s))
 
@@ -142,7 +142,7 @@ def _label(
 
 
 def _candidates(alignment: Alignment, batch: Batch, settings: TrainingSettings) -> list[npt.NDArray[Any]]:
-    """Return COLUMNS of each step of each video, B x S each."""
+    """Return the COLUMNS of each step of each video, B x S each."""
     scores_BST = alignment.fused_BST if settings.label_matrix == "F" else alignment.sv_BST
     assert scores_BST is not None and batch.steps is not None
     segments = candidate_segments(scores_BST, alignment.seconds_BT, settings.zeta)
@@ -199,11 +199,6 @@ def plan_pairs(pairs: Sequence[Pair], corpus: Corpus, window_s: int) -> Iterator
 
 def read_pairs(pairs: Sequence[Pair], corpus: Corpus, tokenizer: Tokenizer) -> Batch:
     """Read whole videos with all their narrations and the steps of an article each."""
-    features = [corpus.features(video) for video, _ in pairs]
-    seconds = [len(vectors) for vectors in features]
-    video_BTV = torch.zeros(len(pairs), max(seconds), features[0].shape[1])
-    for row, vectors in enumerate(features):
-        video_BTV[row, : len(vectors)] = torch.from_numpy(vectors.astype(np.float32))
     narrations = Texts.of(tokenizer, [corpus.narrations(video).texts for video, _ in pairs])
     steps = Texts.of(tokenizer, [corpus.steps[article] for _, article in pairs])
-    return Batch(video_BTV, torch.tensor(seconds), narrations, steps)
+    return Batch.of([corpus.features(video) for video, _ in pairs], narrations, steps)

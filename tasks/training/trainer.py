@@ -1,4 +1,4 @@
-"""One training loop for TAN* and VINA: from any epoch and position, in one process or many.
+"""One training loop for TAN* and VINA: it can start at any position, in one process or many.
 
 The order of an epoch is a pure function of seed and epoch; random draws of a step are one of seed, process and step.
 So a training that was killed ends with the same weights as one that was not.
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from storage import Store, fingerprint_of
@@ -26,7 +26,7 @@ from tasks.pipeline.job import Interrupted
 from tasks.training import checkpoints
 from tasks.training.batches import BatchShare, Example, count_batches, plan_batches, read_ahead, share_batch
 from tasks.training.processes import Processes
-from tasks.training.progress import Meter, Position
+from tasks.training.progress import LossSums, Meter, Position
 from tasks.training.settings import TrainingSettings
 from vina_model.objective import Losses, Objective
 
@@ -35,7 +35,7 @@ LOG = logging.getLogger("vina.training")
 
 @dataclass(frozen=True)
 class Learner:
-    """What is trained: a model and its objective."""
+    """A model to train, and its objective."""
 
     model_id: str
     stage: str
@@ -50,7 +50,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class TrainingVideos:
-    """What it is trained on: the videos of every epoch."""
+    """The videos of every epoch."""
 
     video_ids: Sequence[str]
     num_seconds: Sequence[int]
@@ -85,7 +85,7 @@ class Trainer:
         processes: Processes,
         state: Mapping[str, Any] | None,
     ) -> None:
-        """`state` is the checkpoint to go on from."""
+        """Start a training, or continue it from the checkpoint `state`."""
         self.learner, self.videos, self.output = learner, videos, output
         self.settings, self.processes = settings, processes
         model = learner.model.to(processes.device)
@@ -103,7 +103,7 @@ class Trainer:
             self._restore(state)
 
     def run(self, until_epoch: int, read: ReadExample, label_round: int) -> None:
-        """Train until so many epochs are done, on examples with the labels of a round."""
+        """Train until this number of epochs is done, on examples with the labels of a round."""
         position = self.position
         if position.step and position.epoch < until_epoch:
             LOG.info("%s goes on in epoch %d, step %d", self.learner.model_id, position.epoch, position.step)
@@ -121,15 +121,13 @@ class Trainer:
         examples_of_batches = read_ahead(lambda batch: [read(part, epoch) for part in batch.parts], remaining)
         for examples, batch in zip(examples_of_batches, remaining, strict=True):
             waited_s = time.monotonic() - ready_at
-            losses = self._step(examples, batch.weight / batch.num_videos)
-            asked_to_end = losses.new_tensor([self.processes.asked_to_end.is_set()])
-            *sums, ends = self.processes.total(torch.cat([losses, asked_to_end])).tolist()
+            weight = batch.weight / batch.num_videos
+            sums, is_end = self._exchange(self._step(examples, weight), weight)
             position.batch, position.step = position.batch + 1, position.step + 1
             if row := meter.add(batch.num_videos, sums, waited_s):
                 rate = self.learning_rate(position.step - 1)
-                untrained = {"loss_sv": None} if self.learner.stage == "tan" else {}
-                self._unwritten_rows.append(row | untrained | {"round": label_round, "learning_rate": rate})
-            if ends:  # all processes agree on the step
+                self._unwritten_rows.append(row | {"round": label_round, "learning_rate": rate})
+            if is_end:  # all processes agree on the step
                 self._end(position.step)
             if time.monotonic() - saved_at > 60 * self.settings.checkpoint_minutes:
                 self.save("last")
@@ -153,12 +151,21 @@ class Trainer:
         self.processes.wait()
         raise Interrupted(f"{self.learner.model_id} is saved after {num_steps} steps: run it again to go on")
 
-    def _step(self, examples: Sequence[Example], weight: float) -> Tensor:
-        """Take one step of the optimiser, with a weight of each video; return the losses: total, NV and SV."""
+    def _exchange(self, parts: Sequence[Losses], weight: float) -> tuple[LossSums, bool]:
+        """Return the losses of a batch over all processes, and whether one of them is asked to end."""
+        nv = [part.nv_B.sum() for part in parts if part.nv_B is not None]
+        sv = [part.sv_B.sum() for part in parts if part.sv_B is not None]
+        zero, asked_to_end = parts[0].total_B.new_zeros(()), self.processes.asked_to_end.is_set()
+        sums = [sum(term, zero) * weight for term in ([part.total_B.sum() for part in parts], nv, sv)]
+        total, nv_sum, sv_sum, is_end = self.processes.total(torch.stack([*sums, zero + asked_to_end])).tolist()
+        return LossSums(total, nv_sum if nv else None, sv_sum if sv else None), bool(is_end)
+
+    def _step(self, examples: Sequence[Example], weight: float) -> list[Losses]:
+        """Take one step of the optimiser, with a weight of each video; return the losses of each part of the batch."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(self.position.step)
         self.optimizer.zero_grad(set_to_none=True)
-        # Random draws are a function of the step: a checkpoint needs no generator state, and any process can go on.
+        # Random draws are a function of the step: a checkpoint needs no generator state, and any process can continue.
         torch.manual_seed(_seed_of(self.settings.seed, self.processes.rank, self.position.step))
         losses = [self._gradient(example, weight, example is examples[-1]) for example in examples]
         self._scaler.unscale_(self.optimizer)
@@ -167,10 +174,10 @@ class Trainer:
             self._refuse("the gradient", [video_id for example in examples for video_id in example.video_ids])
         self._scaler.step(self.optimizer)
         self._scaler.update()
-        return torch.stack(losses).sum(0) * weight
+        return losses
 
-    def _gradient(self, example: Example, weight: float, is_last: bool) -> Tensor:
-        """Add the gradient of a part of a batch, which is shared with the last part; return its summed losses."""
+    def _gradient(self, example: Example, weight: float, is_last: bool) -> Losses:
+        """Add the gradient of a part of a batch, which is shared with the last part; return its losses."""
         example = self._augmented(example.to(self.processes.device))
         wrapped = self._wrapped
         with wrapped.no_sync() if isinstance(wrapped, DistributedDataParallel) and not is_last else nullcontext():
@@ -179,8 +186,8 @@ class Trainer:
             self._check(losses, example)
             # DistributedDataParallel takes the mean over the processes.
             self._scaler.scale(losses.total_B.sum() * weight * self.processes.count).backward()  # type: ignore[no-untyped-call]
-        zeros_B = torch.zeros_like(losses.total_B)
-        return torch.stack([zeros_B if term_B is None else term_B.detach() for term_B in losses]).sum(1)
+        nv_B, sv_B = (None if term_B is None else term_B.detach() for term_B in (losses.nv_B, losses.sv_B))
+        return Losses(losses.total_B.detach(), nv_B, sv_B)
 
     def _losses(self, example: Example) -> Losses:
         alignment = self._wrapped(example.batch)
@@ -228,7 +235,7 @@ class Trainer:
         checkpoints.save(self.output.store, self.learner.model_id, name, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the weights, the optimiser and the position of a checkpoint."""
+        """Restore the weights, the optimiser and the position from a checkpoint."""
         self.learner.model.load_state_dict(state["state"])
         self.optimizer.load_state_dict(state["optimizer"])
         if state["scaler"] and self._scaler.is_enabled():

@@ -1,4 +1,4 @@
-"""The text encoder that TAN* and the student begin with: word vectors of the corpus, or of a file."""
+"""The initial text encoder of TAN* and the student: with word vectors of the corpus, or of a file."""
 
 from pathlib import Path
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from flows.full_pipeline import make_job
 from storage import Store
 from storage.schemas import PROVENANCE, TABLES
+from tasks.ablations.runner import Ablation
 from tests.conftest import BUCKET
 from tests.end_to_end.conftest import DEADLINE_S, Cluster
 
@@ -211,6 +213,22 @@ def test_a_relative_store_is_refused_where_a_worker_would_throw_it_away(cluster:
     (run,) = cluster.flow_runs("vina", name={"any_": ["lost"]})
     assert "a worker needs an absolute path" in run["state"]["message"]
     assert not Path("here").exists()
+
+
+def test_ablations_are_trained_by_the_pool(
+    cluster: Cluster, survived: tuple[str, dict[str, Any]], undisturbed: str
+) -> None:
+    """TAN* and a student for each seed: four parts. The table is the one that a single process computes."""
+    told = {"table": "pathways", "seeds": [0, 1], "overrides": OVERRIDES, "run_id": "ablated", "store": survived[0]}
+    done = cluster.run("ablations/tables", *[f"{name}={json.dumps(value)}" for name, value in told.items()])
+    assert done.returncode == 0, done.stdout + done.stderr
+    parts = parts_of(cluster, "ablated")
+    assert [(run["parameters"]["kind"], run["state_type"]) for run in parts] == [("ablation", "COMPLETED")] * 4
+    job = make_job("demo", undisturbed, None, OVERRIDES, "ablated-here", force=False)
+    cells = Ablation(job).make("pathways", [0, 1])
+    assert len(cells) == 10
+    by_pool = Ablation(job.changed(store=survived[0]))
+    assert [cell for seed in (0, 1) for cell in by_pool.cells("pathways", seed)] == cells
 
 
 def test_a_child_that_fails_fails_its_parent(cluster: Cluster, survived: tuple[str, dict[str, Any]]) -> None:

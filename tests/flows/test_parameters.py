@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from flows.execution import Execution
 from flows.full_pipeline import vina
-from flows.parameters import Execution, Overrides, changes_of
+from flows.parameters import Overrides, changes_of
 from flows.stages import STAGES, settings_groups
 from tasks.pipeline.settings import PRESETS, Settings, choose
 

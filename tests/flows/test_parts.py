@@ -3,6 +3,8 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 from prefect import flow
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed, Running
+from prefect.task_runners import ProcessPoolTaskRunner
 
 from flows import parts, pool
-from flows.parameters import Execution
+from flows.execution import Execution
 from flows.parts import parts_runner
 from flows.pool import PartFailed
 from storage import Store
@@ -24,7 +27,8 @@ from tasks.pairing.stage import make_pairs
 from tasks.pipeline.job import Interrupted, Job
 from tasks.pipeline.parts import Part, PartKind, run_here
 from tasks.training.settings import TrainingSettings
-from tasks.training.stage import burn_in
+from tasks.training.stage import LABELLING, burn_in
+from tasks.training.stage import TRAINING as TRAIN
 
 SMALL = FeatureSettings(size_px=32, videos_per_shard=1)
 TRAINING = TrainingSettings.of_preset("demo").changed(
@@ -65,7 +69,7 @@ def test_task_runners_make_what_one_process_makes(
 ) -> None:
     execution = Execution.model_validate({"runner": runner, "workers": 2})
     report = run_in_flow(lambda: make_features(job, parts_runner(execution)))
-    assert report == "3 of 3 videos have features now (0 rejected)"
+    assert report == "3 of 3 videos got features (0 rejected)"
     shutil.copytree(imported, tmp_path / "other")
     alone = job.changed(store=str(tmp_path / "other"))
     make_features(alone, run_here)
@@ -93,9 +97,10 @@ def test_torchrun_trains_and_labels_where_several_devices_are_asked_for(prefect_
 
 def test_shards_are_put_together_for_processes_that_share_them() -> None:
     labelling: list[Part] = [{"round": 1, "shards": [number]} for number in range(5)]
-    assert parts._merged(labelling, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
-    assert [part["shards"] for part in parts._merged(labelling, 2)] == [[0, 1], [2, 3], [4]]
-    assert parts._merged([{"model": "tan"}], None) == [{"model": "tan"}]
+    assert LABELLING.merge(labelling, None) == [{"round": 1, "shards": [0, 1, 2, 3, 4]}]
+    assert [part["shards"] for part in LABELLING.merge(labelling, 2)] == [[0, 1], [2, 3], [4]]
+    assert LABELLING.merge([], 2) == LABELLING.merge([], None) == []
+    assert TRAIN.merge([{"model": "tan"}], None) == [{"model": "tan"}]
 
 
 def test_a_worker_that_is_asked_to_end_leaves_its_part_to_others(
@@ -148,6 +153,18 @@ def test_what_is_wrong_is_not_tried_again(prefect_server: None, faults: list[Bas
     assert faults == [None]
 
 
+@pytest.mark.parametrize(("fault", "tries"), [("network", 2), ("data", 1)])
+def test_under_torchrun_too_passing_faults_alone_are_tried_again(
+    prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, tries: int
+) -> None:
+    monkeypatch.setattr(parts, "TORCHRUN_PART", "tests.flows.faulty_part")
+    kind, execution = PartKind("faulty", lambda job, part: None, shares_devices=True), Execution(devices=2)
+    run_parts = parts_runner(execution.model_copy(update={"retry_delay_s": 0}))
+    with nullcontext() if fault == "network" else pytest.raises(PartFailed, match="faulty on 2 devices ended with"):
+        run_in_flow(lambda: run_parts(Job.of(str(tmp_path), "run"), kind, [{"fault": fault}]))
+    assert (tmp_path / "tries").read_text() == "x" * tries
+
+
 def test_the_first_part_that_fails_is_the_last_that_is_begun(
     prefect_server: None, faults: list[BaseException | None]
 ) -> None:
@@ -192,3 +209,19 @@ def test_a_child_is_lost_if_it_crashed_or_its_worker_is_silent() -> None:
     assert pool._is_lost(run_with(Running(), "gpu-1"), {"gpu-1"})
     assert not pool._is_lost(run_with(Running(), "gpu-2"), {"gpu-1"})
     assert not pool._is_lost(run_with(Completed(), "gpu-1"), {"gpu-1"})
+
+
+def test_parts_that_need_their_own_process_never_share_one() -> None:
+    training = PartKind("training", lambda job, part: None, needs_own_process=True)
+    assert isinstance(parts._runner(Execution(workers=2), training), ProcessPoolTaskRunner)
+    active: list[int] = []
+
+    def work(job: Job, part: Part) -> None:
+        active.append(1)
+        time.sleep(0.05)
+        assert len(active) == 1, "another part runs in this process"
+        active.pop()
+
+    alone = PartKind("alone", work, needs_own_process=True)
+    with ThreadPoolExecutor(4) as threads:  # as a Dask worker of several threads
+        list(threads.map(lambda number: parts._work_here(Job.of("nowhere", "run"), alone, {}), range(8)))

@@ -7,10 +7,9 @@ import pytest
 from pyarrow.fs import FileSelector
 
 from storage import QueryError, Store, StoreError
-from storage.catalogue import Catalogue, register_paper
+from storage.catalogue import Catalogue
 from storage.schemas import TABLES
-from storage.views import VIEWS
-from tasks.evaluation.benchmarks.registry import paper_rows
+from storage.views import VIEWS, View
 from tests.samples import ENCODER, commit_features, commit_votes, label_rows, random_videos, votes
 
 
@@ -60,11 +59,20 @@ def everything(store: Store) -> dict[str, bytes]:
 def test_an_empty_store_has_every_table_and_view(store: Store) -> None:
     with Catalogue(store) as catalogue:
         names = {row["name"] for row in catalogue.query("SHOW TABLES").to_pylist()}
-        assert names == {*TABLES, *(view.name for view in VIEWS), "shards", "paper"}
-        for name in sorted(names - {"paper", "metrics_beside_paper"}):
+        assert names == {*TABLES, *(view.name for view in VIEWS), "shards"}
+        for name in sorted(names):
             assert catalogue.query(f"SELECT * FROM {name}").num_rows == 0, name
         for name, schema in TABLES.items():
             assert catalogue.query(f"SELECT * FROM {name}").column_names == schema.arrow.names
+
+
+def test_a_catalogue_has_the_tables_and_views_it_is_given(store: Store) -> None:
+    numbers = {"numbers": pa.table({"n": [1, 2]})}
+    views = [View("doubled", "", "SELECT 2 * n AS n FROM numbers"), View("last", "", "SELECT max(n) AS n FROM doubled")]
+    with Catalogue(store, None, numbers, views) as catalogue:
+        assert catalogue.query("FROM last").to_pylist() == [{"n": 4}]
+    with Catalogue(store) as catalogue, pytest.raises(QueryError, match="doubled does not exist"):
+        catalogue.query("FROM doubled")
 
 
 def test_vectors_are_float_lists_in_sql(store: Store) -> None:
@@ -190,7 +198,7 @@ def test_whatever_is_not_a_question_is_refused(store: Store, statement: str) -> 
 def test_functions_and_files_that_are_not_listed_are_refused(store: Store, statement: str) -> None:
     commit_votes(store, "0", "v1")
     shard = store.table("votes").snapshot().shards[0].path
-    with pytest.raises(QueryError, match=r"is refused|is no table of the store"):
+    with pytest.raises(QueryError, match=r"is refused|is not a table of the store"):
         ask(store, statement.format(folder=store.uri, shard=shard))
 
 
@@ -280,21 +288,6 @@ def test_keep_rate_by_round_and_task(labelled: Store) -> None:
     ]  # fmt: skip
 
 
-def test_how_good_labels_are_where_truth_is_known(labelled: Store) -> None:
-    seen = [("v1", "Peel", 2.5, 3.2), ("v1", "Peel", 20.0, 25.0), ("v2", "Fry", 2.1, 9.0)]
-    rows = [
-        {"video_id": video, "split": "train", "article_id": "7", "step_id": text, "text": text, "start_s": start,
-         "end_s": end, "alignable": True}
-        for video, text, start, end in seen
-    ]  # fmt: skip
-    table = labelled.table("annotations")
-    annotations = pa.Table.from_pylist(rows, schema=table.schema.files)
-    table.commit(annotations, {"benchmark": "htstep"}, "0", fingerprint="f", run_id="run-1")
-    answers = [tuple(row.values())[1:] for row in ask(labelled, "FROM label_precision")]
-    # Round 0: Peel's peak is right and kept; Cut is not shown; Fry's peak comes too early and is dropped.
-    assert answers == [(0, 3, 33.3, 100.0, 100.0, 50.0), (1, 3, 66.7, 50.0, 50.0, 50.0)]
-
-
 def test_why_labels_were_dropped(labelled: Store) -> None:
     rows = ask(labelled, "SELECT round, reason, labels FROM label_reasons WHERE round = 0")
     assert [tuple(row.values()) for row in rows] == [
@@ -325,26 +318,6 @@ def test_disagreements_between_rounds(labelled: Store) -> None:
 def test_rejects_by_reason(labelled: Store) -> None:
     rows = ask(labelled, "FROM rejects_by_reason")
     assert rows == [{"stage": "features", "reason": "no video stream", "items": 2, "example": "v8"}]
-
-
-def test_metrics_stand_beside_the_papers(store: Store) -> None:
-    register_paper(paper_rows)
-    ours = {
-        "protocol": ["htstep-r1"], "protocol_version": [1], "split": ["test_seen"], "method": ["vina"],
-        "pathway": ["direct"], "metric": ["R@1"],
-        "value": [30.6], "low": [29.0], "high": [32.0], "num_videos": [600], "num_missing": [0],
-        "seed": [0],
-    }  # fmt: skip
-    partition = {"model_id": "run-1", "benchmark": "htstep"}
-    store.table("metrics").commit(pa.table(ours), partition, "0", fingerprint="f", run_id="run-1")
-    own = "method = 'vina' AND pathway = 'direct' AND benchmark = 'htstep'"
-    rows = ask(store, f"SELECT split, ours, paper, difference FROM metrics_beside_paper WHERE {own}")
-    assert rows == [
-        {"split": "test_seen", "ours": 30.6, "paper": 35.6, "difference": pytest.approx(-5.0)},
-        {"split": "val", "ours": None, "paper": 36.9, "difference": None},
-    ], "a number of test videos is held against the paper's of test videos"
-    only_paper = ask(store, "SELECT paper FROM metrics_beside_paper WHERE method = 'wsag' AND metric = 'R@50 IoU 0.3'")
-    assert only_paper == [{"paper": pytest.approx(23.1)}]
 
 
 def test_who_wrote_what(labelled: Store) -> None:

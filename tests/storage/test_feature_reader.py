@@ -69,7 +69,7 @@ def test_the_caller_may_write_into_what_it_read(store: Store, videos: dict[str, 
 
 def test_one_shard_has_vectors_of_one_width(store: Store) -> None:
     mixed = {"a": np.zeros((2, 4), np.float16), "b": np.zeros((2, 5), np.float16)}
-    with pytest.raises(SchemaError, match="table features: vectors of another width"):
+    with pytest.raises(SchemaError, match="table features: the width of the vectors differs"):
         commit_features(store, "0", mixed)
     rows = feature_rows("a", mixed["a"])
     rows = rows.set_column(2, "vector", pa.array([b"raw", b"raw"]))

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,27 @@ def test_an_object_is_read_back(store: Store, tmp_path: Path) -> None:
     assert store.objects.get("checkpoints/run-1/last.pt") == b"weights"
     store.objects.put("checkpoints/run-1/last.pt", b"newer")
     assert store.objects.download("checkpoints/run-1/last.pt", tmp_path / "copy.pt").read_bytes() == b"newer"
+
+
+def test_a_key_stands_for_an_object_wherever_the_store_is(store: Store) -> None:
+    uri = store.objects.put("videos/a.mp4", b"video")
+    assert store.objects.resolve("videos/a.mp4") == uri and store.objects.relative(uri) == "videos/a.mp4"
+    for address in ("/elsewhere/a.mp4", "s3://other/objects/videos/a.mp4", "https://host/a.mp4"):
+        assert store.objects.resolve(address) == store.objects.relative(address) == address
+
+
+def test_an_object_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, flushed, fsync = tmp_path / "store/objects/reports/a.html", [], os.fsync
+
+    def note(descriptor: int) -> None:
+        flushed.append((os.fstat(descriptor).st_ino, os.fstat(descriptor).st_size, path.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    Store(tmp_path / "store").objects.put("reports/a.html", b"report")
+    file, folder = flushed
+    assert file == (path.stat().st_ino, len(b"report"), False)
+    assert folder[0] == path.parent.stat().st_ino and folder[2], "the name is on the disk, too"
 
 
 def test_files_go_in_and_are_listed_and_deleted(store: Store, tmp_path: Path) -> None:

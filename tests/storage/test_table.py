@@ -165,7 +165,7 @@ def test_odd_ids_and_partitions_are_kept_as_they_are(store: Store) -> None:
         (votes("v").set_column(0, "video_id", pa.array([None], pa.string())), "column video_id: 1 nulls"),
         (votes("v").set_column(3, "votes", pa.array([2**40])), "table votes, column votes: .*not in range"),
         (votes("v").append_column("votes", pa.array([1])), "table votes: a column is given twice"),
-        (votes("v" * 1001), "table votes: a video_id of 1001 bytes; 1000 is the most"),
+        (votes("v" * 1001), "table votes: a video_id has 1001 bytes; at most 1000 are allowed"),
     ],
 )
 def test_schemas_are_enforced_at_write(store: Store, rows: pa.Table, message: str) -> None:

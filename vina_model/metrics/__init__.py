@@ -1,5 +1,5 @@
 """Benchmark metrics, as pure functions; which protocol uses which, and its version: tasks/evaluation/benchmarks.
 
 All work on columns of numbers: videos and labels are numbered from 0 by the caller. Each is a function of the weights
-that videos have, so that its confidence interval is one more call of it (`bootstrap`).
+that videos have, so that `bootstrap` can call it again with other weights.
 """

@@ -13,7 +13,7 @@ DRAWS = 1000
 AT_ONCE = 100
 LEVEL = 95
 Values = Mapping[str, Floats]
-"""Metrics by their names, one number a draw; NaN where the draw has nothing to measure."""
+"""Metrics by their names, one number per draw; NaN if the draw has nothing to measure."""
 
 
 class Estimate(NamedTuple):
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
 def estimate(
     values: Callable[[Floats], Values], num_videos: int, draws: int = DRAWS, seed: int = 0
 ) -> dict[str, Estimate]:
-    """Each metric and its interval. `values` takes weights R x V; all ones are the videos as they are."""
+    """Return each metric and its interval. `values` takes weights R x V; weights of 1 give the metric itself."""
     exact = values(np.ones((1, num_videos)))
     rng, parts = np.random.default_rng(seed), []
     for begin in range(0, draws if num_videos else 0, AT_ONCE):
@@ -52,5 +52,5 @@ def _estimate(value: float, drawn: Floats) -> Estimate:
 
 
 def ratio(parts_RX: Floats, wholes_RX: Floats) -> Floats:
-    """Parts of wholes; NaN where there is no whole."""
+    """Return parts / wholes; NaN where the whole is 0."""
     return np.divide(parts_RX, wholes_RX, out=np.full(parts_RX.shape, np.nan), where=wholes_RX > 0)

@@ -1,4 +1,4 @@
-"""What metrics are given: annotated segments, and predicted moments or segments, in columns of equal length."""
+"""Inputs of metrics: annotated segments, and predicted moments or segments, in columns of equal length."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Segments(NamedTuple):
-    """What is shown in which video, from when to when."""
+    """Annotated segments: video, label, start and end."""
 
     videos: Ints
     labels: Ints
@@ -19,12 +19,12 @@ class Segments(NamedTuple):
     ends: Floats
 
     def take(self, chosen: Ints | Bools) -> "Segments":
-        """Some of them."""
+        """Return the chosen segments."""
         return Segments(self.videos[chosen], self.labels[chosen], self.starts[chosen], self.ends[chosen])
 
 
 class Points(NamedTuple):
-    """The moment at which a model sees a label in a video: one for each pair of the two."""
+    """The predicted moment of each pair of video and label."""
 
     videos: Ints
     labels: Ints
@@ -32,7 +32,7 @@ class Points(NamedTuple):
 
 
 class ScoredSegments(NamedTuple):
-    """Segments that a model proposes, and how sure it is."""
+    """Predicted segments with scores."""
 
     videos: Ints
     labels: Ints
@@ -41,19 +41,19 @@ class ScoredSegments(NamedTuple):
     scores: Floats
 
     def take(self, chosen: Ints | Bools) -> "ScoredSegments":
-        """Some of them, in the order asked for."""
+        """Return the chosen segments, in this order."""
         return ScoredSegments(
             self.videos[chosen], self.labels[chosen], self.starts[chosen], self.ends[chosen], self.scores[chosen]
         )
 
 
 def overlaps(starts: Floats, ends: Floats, other_starts: Floats, other_ends: Floats) -> Floats:
-    """Intersection over union of segments, element by element; 0 where the union is empty."""
+    """Return the intersection over union of segments, element by element; 0 where the union is empty."""
     common = np.clip(np.minimum(ends, other_ends) - np.maximum(starts, other_starts), 0, None)
     union = (ends - starts) + (other_ends - other_starts) - common
     return np.divide(common, union, out=np.zeros_like(union), where=union > 0)
 
 
 def total_by(groups: Ints, values: Floats, num_groups: int) -> Floats:
-    """The sum of the values of each group."""
+    """Return the sum of the values of each group."""
     return np.bincount(groups, values, num_groups).astype(np.float64)

@@ -9,7 +9,7 @@ from vina_model.metrics.columns import Bools, Floats, Ints, Points, Segments, to
 from vina_model.metrics.htstep_r1 import hits
 
 DRAWS, LEFT_OUT = 20, 30
-"""Test sets, and the videos of each task that each of them leaves out for training."""
+"""Number of test sets, and of videos of each task that a test set leaves out for training."""
 
 
 def draw_test_sets(tasks_V: Ints, eligible_V: Bools, draws: int = DRAWS, seed: int = 0) -> Bools:
@@ -28,7 +28,7 @@ def draw_test_sets(tasks_V: Ints, eligible_V: Bools, draws: int = DRAWS, seed: i
 
 
 class StepLocalization:
-    """Recall in each task, by floor(start) <= moment < ceil(end); the mean over tasks; the mean over the test sets."""
+    """Recall by floor(start) <= moment < ceil(end), averaged over tasks, then over test sets."""
 
     def __init__(self, truth: Segments, points: Points, tasks_V: Ints, test_sets: Bools) -> None:
         videos, _, hit = hits(truth, points, closed=False)
@@ -41,7 +41,7 @@ class StepLocalization:
         self._hits_VX, self._pairs_VX = members_VX * hits_V[:, None], members_VX * pairs_V[:, None]
 
     def __call__(self, weights_RV: Floats) -> Values:
-        """By the weights of videos. A task without annotated steps has no part in the mean."""
+        """Return the metric for weights of videos. A task without annotated steps is left out of the mean."""
         recalls_RX = ratio(weights_RV @ self._hits_VX, weights_RV @ self._pairs_VX)
         recalls = recalls_RX.reshape(len(weights_RV), self._num_sets, -1)
         measurable = np.isfinite(recalls)

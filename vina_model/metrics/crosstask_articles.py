@@ -33,6 +33,6 @@ class ArticleRecall:
         }
 
     def __call__(self, weights_RV: Floats) -> Values:
-        """By the weights of videos."""
+        """Return the metric for weights of videos."""
         videos_R = weights_RV @ self._annotated_V
         return {name: ratio(weights_RV @ recalls_V, videos_R) for name, recalls_V in self._recalls_V.items()}

@@ -18,5 +18,5 @@ class NarrationAlignment:
         self._ranking = Ranking(videos, alignable, scores)
 
     def __call__(self, weights_RV: Floats) -> Values:
-        """By the weights of videos."""
+        """Return the metric for weights of videos."""
         return {**self._recall(weights_RV), "AUC": self._ranking.auc(weights_RV)}

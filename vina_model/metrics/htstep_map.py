@@ -17,14 +17,14 @@ TOLERANCE_S = 1e-3
 
 
 def without_repetitions(truth: Segments) -> Bools:
-    """Which segments count: not those shorter than a millisecond, nor one that repeats another of the same step."""
+    """Return which segments count: not those shorter than a millisecond, nor repetitions of the same step."""
     counted = truth.ends - truth.starts >= TOLERANCE_S
     order = np.lexsort((np.arange(len(counted)), truth.labels, truth.videos))
     keys = np.stack([truth.videos, truth.labels])[:, order]
     cuts = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(0)) + 1
     for group in np.split(order, cuts):
-        for place, number in enumerate(group[1:], 1):
-            before = group[:place][counted[group[:place]]]
+        for position, number in enumerate(group[1:], 1):
+            before = group[:position][counted[group[:position]]]
             same = np.abs(truth.starts[before] - truth.starts[number]) <= TOLERANCE_S
             same &= np.abs(truth.ends[before] - truth.ends[number]) <= TOLERANCE_S
             counted[number] &= not same.any()
@@ -45,7 +45,7 @@ class ArticleMap:
         ]
 
     def __call__(self, weights_RV: Floats) -> Values:
-        """By the weights of videos. Activities without annotated segments have no part in the mean."""
+        """Return the metric for weights of videos. Activities without annotated segments are left out of the mean."""
         segments_RA = weights_RV @ self._segments_VA
         known_RA = segments_RA > 0
         values = {}
@@ -57,10 +57,10 @@ class ArticleMap:
 
 
 class _Curve:
-    """The right detections of each activity, and what stands before each of them."""
+    """The correct detections of each activity, and the number of detections before each."""
 
     def __init__(self, videos: Ints, right_N: Bools, activities_V: Ints) -> None:
-        """Of all detections, best first."""
+        """Prepare from all detections, best first."""
         activities = activities_V[videos]
         ranks = places_within(activities)
         right = np.flatnonzero(right_N)
@@ -78,7 +78,7 @@ class _Curve:
         self._counts_PW = np.where(self._exists_AW[self._activities_P], counts_PW, 0).astype(np.float64)
 
     def areas(self, weights_RV: Floats, num_activities: int) -> Floats:
-        """The area under each activity's curve times its annotated segments, R x A."""
+        """Return the area under each activity's curve times its annotated segments, R x A."""
         weights_RP = weights_RV[:, self._videos_P]
         columns = zip(self._counts_PW.T, self._members_PW.T, strict=True)  # one after the other: R x P x W may be large
         all_RP = sum((counts_P * weights_RV[:, own_P] for counts_P, own_P in columns), np.zeros_like(weights_RP))
@@ -88,7 +88,7 @@ class _Curve:
 
 
 def _members(activities_V: Ints) -> tuple[Ints, Bools]:
-    """The videos of each activity, padded, and where there are any."""
+    """Return the videos of each activity, padded, and a mask."""
     places = places_within(activities_V)
     shape = int(activities_V.max(initial=-1)) + 1, int(places.max(initial=-1)) + 1
     members_AW, exists_AW = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
@@ -98,13 +98,13 @@ def _members(activities_V: Ints) -> tuple[Ints, Bools]:
 
 
 def _running_totals(values_RP: Floats, groups_P: Ints) -> Floats:
-    """The sums up to each element within its group, whose elements stand together."""
+    """Return cumulative sums within each group, whose elements are contiguous."""
     totals_RP = np.cumsum(values_RP, axis=1)
     firsts_P = np.searchsorted(groups_P, groups_P)
     return totals_RP - (totals_RP - values_RP)[:, firsts_P]
 
 
 def _best_from_here(precision_RP: Floats, groups_P: Ints) -> Floats:
-    """The largest value at each element or later within its group: groups are lifted so that no later one is higher."""
+    """Return the largest value at each element or later within its group; groups are offset so that they do not mix."""
     lift_P = 2.0 * groups_P
     return np.maximum.accumulate((precision_RP - lift_P)[:, ::-1], axis=1)[:, ::-1] + lift_P

@@ -1,4 +1,4 @@
-"""R@1: is the moment that a model points at one in which the step (or narration) is seen?"""
+"""R@1: the share of steps (or narrations) whose predicted moment is within an annotated segment."""
 
 # R draws, V videos, Q queries.
 
@@ -30,7 +30,7 @@ def hits(truth: Segments, points: Points, closed: bool = True) -> tuple[Ints, In
 
 
 class StepRecall:
-    """The share of annotated (video, step) pairs that are hit."""
+    """Share of annotated (video, step) pairs that are hit."""
 
     def __init__(self, truth: Segments, points: Points, num_videos: int) -> None:
         videos, _, hit = hits(truth, points)
@@ -38,5 +38,5 @@ class StepRecall:
         self._pairs_V = total_by(videos, np.ones(len(videos)), num_videos)
 
     def __call__(self, weights_RV: Floats) -> Values:
-        """By the weights of videos."""
+        """Return the metric for weights of videos."""
         return {"R@1": ratio(weights_RV @ self._hits_V, weights_RV @ self._pairs_V)}

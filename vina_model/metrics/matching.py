@@ -1,7 +1,7 @@
 """Detections matched with annotated segments: best score first, each segment once, in all videos at the same time.
 
-Chosen: ranks are worked through one after the other, and the detections of one rank, one a video, together. So the
-loop is as long as the longest list of a video, not as all lists.
+Ranks are processed one after the other; the detections of one rank, one per video, are processed together. So the
+loop is as long as the longest list of a video, not as all lists together.
 """
 
 # V videos, G segments of a video, H thresholds, N detections.
@@ -12,12 +12,12 @@ from vina_model.metrics.columns import Bools, Floats, Ints, ScoredSegments, Segm
 
 
 def best_first(scores: Floats) -> Ints:
-    """The order of detections by score. Of equal ones the later comes first, as in the public evaluators."""
+    """Return the order of detections by score. Of equal ones the later comes first, as in the public evaluators."""
     return np.argsort(scores, kind="stable")[::-1]
 
 
 def places_within(groups: Ints) -> Ints:
-    """The place of each element among those of its group, in their order."""
+    """Return the position of each element within its group."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     places = np.empty_like(groups)
@@ -64,5 +64,5 @@ def match(truth: Segments, detections: ScoredSegments, thresholds: Floats, same_
 
 
 def _last_largest(values: Floats) -> Ints:
-    """The place of the largest value along the last axis; of equal ones the last."""
+    """Return the position of the largest value along the last axis; of equal ones the last."""
     return values.shape[-1] - 1 - values[..., ::-1].argmax(-1)

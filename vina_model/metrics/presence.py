@@ -25,7 +25,7 @@ class StepPresence:
         self._bins = np.minimum((BINS * self._chances).astype(np.int64), BINS - 1)
 
     def __call__(self, weights_RV: Floats) -> Values:
-        """By the weights of videos."""
+        """Return the metric for weights of videos."""
         return {"AUC": self._ranking.auc(weights_RV), "ECE": self._calibration_error(weights_RV)}
 
     def _calibration_error(self, weights_RV: Floats) -> Floats:

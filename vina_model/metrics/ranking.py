@@ -16,7 +16,7 @@ class Ranking:
         _, self._levels = np.unique(scores, return_inverse=True)
 
     def auc(self, weights_RV: Floats) -> Floats:
-        """How often a positive has a higher score than another one; an equal score counts half."""
+        """Return how often a positive has a higher score than a negative; equal scores count half."""
         num_levels = int(self._levels.max(initial=-1)) + 1
         parts = []
         for weights_V in weights_RV:

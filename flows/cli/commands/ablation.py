@@ -1,4 +1,4 @@
-"""The command that makes the ablation tables."""
+"""`vina ablate`: make the ablation tables."""
 
 import argparse
 import json
@@ -11,24 +11,24 @@ from rich.table import Table as Grid
 from flows.cli.commands.results import print_results
 from flows.cli.commands.settings_options import add_execution_options, add_settings_options, changes_in
 from flows.cli.commands.shared import Add, existing_store, mean_and_deviation, print_parts
-from tasks.ablations import DESCRIPTIONS
+from tasks.ablations.tables import TABLES
 
 if TYPE_CHECKING:
     from tasks.ablations.runner import Result
 
 
 def add_commands(add: Add) -> None:
-    """Declare it."""
+    """Declare the command."""
     ablate = add(
         "ablate",
         _ablate,
-        "train the method without some of its parts, with several seeds, and show what each part is worth",
+        "train variants of the method with several seeds, and show what each part of it contributes",
         "vina ablate components --seeds 0,1,2 --preset demo",
     )
-    listed = "; ".join(f"{name}: {about}" for name, about in DESCRIPTIONS.items())
-    ablate.add_argument("table", choices=[*DESCRIPTIONS, "all"], metavar="TABLE", help=f"{listed}; all")
-    ablate.add_argument("--seeds", type=_seeds, default=[0, 1, 2], metavar="N,N", help="(default: 0,1,2)")
-    ablate.add_argument("--json", action="store_true", help="all cells, for scripts")
+    listed = "; ".join(f"{name}: {table.about}" for name, table in TABLES.items())
+    ablate.add_argument("table", choices=[*TABLES, "all"], metavar="TABLE", help=f"{listed}; all")
+    ablate.add_argument("--seeds", type=_seeds, default=[0, 1, 2], metavar="N,N", help="random seeds (default: 0,1,2)")
+    ablate.add_argument("--json", action="store_true", help="print all cells as JSON")
     add_execution_options(ablate)
     add_settings_options(ablate, "demo")
 
@@ -41,7 +41,8 @@ def _seeds(text: str) -> list[int]:
 
 def _ablate(options: argparse.Namespace) -> int:
     from flows.ablations import ablations  # loads Prefect and torch
-    from flows.parameters import Execution, Overrides
+    from flows.execution import Execution
+    from flows.parameters import Overrides
     from tasks.ablations.runner import Ablation
     from tasks.pipeline.run_record import job_of_run
 
@@ -58,7 +59,7 @@ def _ablate(options: argparse.Namespace) -> int:
         execution=Execution(runner=options.runner, workers=options.workers),
     )
     ablation = Ablation(job_of_run(store, run_id))
-    tables = list(DESCRIPTIONS) if options.table == "all" else [options.table]
+    tables = list(TABLES) if options.table == "all" else [options.table]
     results = {table: [cell for seed in options.seeds for cell in ablation.cells(table, seed)] for table in tables}
     if options.json:
         print(json.dumps({table: [vars(cell) for cell in cells] for table, cells in results.items()}, indent=1))
@@ -68,18 +69,19 @@ def _ablate(options: argparse.Namespace) -> int:
         if table == "main":
             print_results(store, run_id)
             continue
-        title = f"{table}: {DESCRIPTIONS[table]}; %, mean and standard deviation of the seeds {seeds}"
-        print_parts(f"{title}; HT-Step: {ablation.split}", *_grids(cells))
+        title = f"{table}: {TABLES[table].about}; %, mean and standard deviation over the seeds {seeds}"
+        splits = "; ".join(f"{benchmark.title}: {split}" for benchmark, split in ablation.splits.items())
+        print_parts(f"{title}; {splits}", *_grids(cells))
     return 0
 
 
 def _grids(cells: "Sequence[Result]") -> list[Grid]:
-    """Rows with the same columns together."""
+    """Return one grid for each group of rows with the same columns."""
     columns: dict[str, list[str]] = {}
-    for found in cells:
-        known = columns.setdefault(found.variant, [])
-        if found.measure not in known:
-            known.append(found.measure)
+    for cell in cells:
+        measures = columns.setdefault(cell.variant, [])
+        if cell.measure not in measures:
+            measures.append(cell.measure)
     widest = max(columns.values(), key=len)
     groups: list[tuple[list[str], list[str]]] = []
     for variant, measures in columns.items():
@@ -93,15 +95,15 @@ def _grids(cells: "Sequence[Result]") -> list[Grid]:
 
 
 def _grid(cells: "Sequence[Result]", variants: list[str], measures: list[str]) -> Grid:
-    printed = {found.measure for found in cells if found.paper is not None}
-    heads = [head for measure in measures for head in ([measure, "paper"] if measure in printed else [measure])]
+    in_paper = {cell.measure for cell in cells if cell.paper is not None}
+    heads = [head for measure in measures for head in ([measure, "paper"] if measure in in_paper else [measure])]
     grid = Grid("", *heads)
     for variant in variants:
         row = []
         for measure in measures:
-            own = [found for found in cells if (found.variant, found.measure) == (variant, measure)]
-            row.append(mean_and_deviation([found.value for found in own]))
-            if measure in printed:
-                row.append(f"{own[0].paper:.1f}" if own and own[0].paper is not None else "")
+            seeds = [cell for cell in cells if (cell.variant, cell.measure) == (variant, measure)]
+            row.append(mean_and_deviation([cell.value for cell in seeds]))
+            if measure in in_paper:
+                row.append(f"{seeds[0].paper:.1f}" if seeds and seeds[0].paper is not None else "")
         grid.add_row(variant, *row)
     return grid

@@ -16,13 +16,13 @@ def add_commands(add: Add) -> None:
         "write the report of a run: one HTML file that needs nothing but a browser",
         "vina report --output report.html",
     )
-    report.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest that is complete)")
+    report.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest complete run)")
     report.add_argument("--output", type=Path, metavar="FILE", help="default: reports/RUN.html in the store")
 
     explore = add(
         "explore",
         _explore,
-        "look at the store in a browser: runs, videos, matrices, and SQL; until Ctrl-C",
+        "browse the store on a local web page: runs, videos, matrices and SQL (Ctrl-C stops it)",
         "vina explore --port 8420",
     )
     explore.add_argument("--port", type=whole_number, default=PORT, metavar="N", help=f"default: {PORT}")
@@ -30,7 +30,7 @@ def add_commands(add: Add) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="address to listen on (default: this machine alone)",
+        help="address to listen on (default: loopback only)",
     )
     explore.add_argument(
         "--videos",
@@ -38,14 +38,15 @@ def add_commands(add: Add) -> None:
         default=[],
         type=Path,
         metavar="FOLDER",
-        help="serve video files of this folder too, beside those in the store and in imported folders",
+        help="also serve video files of this folder, not only those in the store and in imported folders",
     )
 
 
 def _report(options: argparse.Namespace) -> int:
-    from tasks.grounding.files import write_text  # which loads torch
+    from tasks.grounding.files import write_text  # loads torch
     from tasks.pages.report_page import newest_run, report_page
     from tasks.pipeline.run_record import job_of_run
+    from tasks.report.stage import report_key
 
     store = existing_store(options.store)
     if options.output is not None and not options.output.parent.is_dir():
@@ -53,7 +54,7 @@ def _report(options: argparse.Namespace) -> int:
     run_id = options.run or newest_run(store)
     page = report_page(store, job_of_run(store, run_id))
     if options.output is None:
-        print(store.objects.put(f"reports/{run_id}.html", page.encode()))
+        print(store.objects.put(report_key(run_id), page.encode()))
     else:
         write_text(options.output, page)
         print(options.output)
@@ -61,6 +62,6 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _explore(options: argparse.Namespace) -> int:
-    from flows.web.explorer import serve  # which loads torch
+    from flows.web.explorer import serve  # loads torch
 
     return serve(existing_store(options.store), options.host, options.port, options.videos)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from flows.cli.commands.shared import Add, existing_store, print_parts
+from flows.cli.commands.shared import Add, WrongCommand, existing_store, print_parts
 from storage.catalogue import Catalogue
 from tasks.pairing.settings import PairingSettings
 
@@ -19,28 +19,30 @@ def add_commands(add: Add) -> None:
     pair = add(
         "pair",
         _pair,
-        "show which article a video's narrations vote for; without VIDEO: how good all votes are",
+        "show which article a video's narrations vote for; without VIDEO: the quality of all votes",
         "vina pair aXp6zgcka8A",
     )
     pair.add_argument(
-        "video", nargs="?", metavar="VIDEO", help="a video's id; one that begins with - goes last, after --"
+        "video", nargs="?", metavar="VIDEO", help="id of a video; write -- before an id that begins with -"
     )
     pair.add_argument(
-        "--encoder", metavar="NAME", help="vote now, with this sentence encoder: a folder or a name (default: MPNet)"
+        "--encoder", metavar="NAME", help="vote again with this sentence encoder, a folder or a name (default: MPNet)"
     )
-    pair.add_argument("--articles", metavar="SOURCE", help="vote now, for articles of this source (default: wikihow)")
-    pair.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy over confidence into a PNG or SVG file")
-    pair.add_argument("--json", action="store_true", help="for scripts")
+    pair.add_argument("--articles", metavar="SOURCE", help="vote again for articles of this source (default: wikihow)")
+    pair.add_argument("--plot", type=Path, metavar="FILE", help="plot accuracy over confidence, as PNG or SVG")
+    pair.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _pair(options: argparse.Namespace) -> int:
     if options.video is not None and options.plot:
-        raise ValueError("--plot is about all videos: leave VIDEO out")
+        raise WrongCommand("--plot is about all videos: leave VIDEO out")
+    if options.video is None and (options.encoder or options.articles):
+        raise WrongCommand("--encoder and --articles are about one video: give its id, VIDEO")
     return _all(options) if options.video is None else _one(options)
 
 
 def _one(options: argparse.Namespace) -> int:
-    from tasks.pairing.lookup import look_up  # which loads torch
+    from tasks.pairing.lookup import look_up  # loads torch
 
     store = existing_store(options.store)
     is_requested = options.encoder is not None or options.articles is not None
@@ -62,7 +64,7 @@ def _one(options: argparse.Namespace) -> int:
         ["narration", "votes for", "similarity"],
         [(ballot.text, ballot.title, f"{ballot.similarity:.2f}") for ballot in votes.ballots],
     )
-    print_parts(f"{options.video}, by {votes.encoder}", ranking, ballots)
+    print_parts(f"{options.video}, encoder {votes.encoder}", ranking, ballots)
     return 0
 
 
@@ -71,20 +73,20 @@ def _all(options: argparse.Namespace) -> int:
     with Catalogue(existing_store(options.store)) as catalogue:
         answers = {view: catalogue.query(f"FROM {view}").to_pylist() for view in views}
     if not answers["hub_titles"]:
-        raise ValueError("the store has no votes: make them with `vina run --stages pairing`")
+        raise ValueError("the store has no votes: run `vina run --stages pairing` first")
     if options.plot:
-        from tasks.pairing.plot import draw_accuracy  # which loads matplotlib
+        from tasks.pairing.plot import draw_accuracy  # loads matplotlib
 
         draw_accuracy(answers["pairing_by_confidence"], options.plot)
     if options.json:
         print(json.dumps(answers, indent=1))
         return 0
     parts: list[str | Grid] = []
-    titles = ("agreement with the data set's own tasks", "least confident left out", "titles that draw most votes")
+    titles = ("agreement with the data set's tasks", "without the least confident videos", "titles with most votes")
     for title, (view, rows) in zip(titles, answers.items(), strict=True):
         shown = rows[:HUBS] if view == "hub_titles" else rows
         parts += [title, _grid(list(shown[0]), [tuple(row.values()) for row in shown])] if shown else []
-    print_parts(*parts, *([f"drawn: {options.plot}"] if options.plot else []))
+    print_parts(*parts, *([f"plot: {options.plot}"] if options.plot else []))
     return 0
 
 

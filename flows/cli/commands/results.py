@@ -1,4 +1,4 @@
-"""Commands that show what was measured, and write it in the form that others take: results, export."""
+"""`vina results` and `vina export`: show measured results; write predictions for an evaluation server."""
 
 import argparse
 import json
@@ -18,20 +18,24 @@ if TYPE_CHECKING:
 
 
 def add_commands(add: Add) -> None:
-    """Declare them."""
+    """Declare the commands."""
     results = add(
         "results",
         _results,
-        "show what a run's models reach, beside the paper and what came after it; and what is missing, and why",
+        "show the results of a run beside the paper's and later ones, and say what is missing and why",
         "vina results --json",
     )
-    results.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest that measured)")
-    results.add_argument("--json", action="store_true", help="for scripts")
+    results.add_argument("run", nargs="?", metavar="RUN", help="a run's id (default: the newest with results)")
+    results.add_argument(
+        "--split", metavar="NAME",
+        help="show the results on this split, e.g. test_unseen (default: each benchmark's reported split)",
+    )  # fmt: skip
+    results.add_argument("--json", action="store_true", help="print JSON")
 
     export = add(
         "export",
         _export,
-        "write a model's predictions as the file that a benchmark's evaluation server takes",
+        "write a model's predictions as a file for the benchmark's evaluation server",
         "vina export htstep 20261117-225055-1a34 --split test_seen --output submission.csv",
     )
     servers = {each.name: each.server for each in BENCHMARKS if each.server}
@@ -39,10 +43,10 @@ def add_commands(add: Add) -> None:
     export.add_argument("benchmark", choices=list(servers), metavar="BENCHMARK", help="one of: " + ", ".join(servers))
     export.add_argument("run", metavar="RUN", help="a run's id, or a model's id (vina@...)")
     export.add_argument("--split", metavar="NAME", help=f"which videos (default: {splits})")
-    export.add_argument("--method", metavar="NAME", help="default: `vina`, or what there is")
+    export.add_argument("--method", metavar="NAME", help="default: `vina` if it has predictions")
     export.add_argument(
         "--pathway", choices=[each.value for each in Pathway], metavar="NAME",
-        help=f"{', '.join(Pathway)} (default: fused, or what there is)",
+        help=f"{', '.join(Pathway)} (default: fused if it has predictions)",
     )  # fmt: skip
     export.add_argument("--output", type=Path, metavar="FILE", help="default: BENCHMARK-SPLIT.csv")
 
@@ -50,22 +54,22 @@ def add_commands(add: Add) -> None:
 def _results(options: argparse.Namespace) -> int:
     store = existing_store(options.store)
     if not options.json:
-        print_results(store, options.run)
+        print_results(store, options.run, options.split)
         return 0
-    from tasks.evaluation.results import read_results  # which loads torch
+    from tasks.evaluation.results import read_results  # loads torch
 
-    print(json.dumps(_as_dict(read_results(store, options.run)), indent=1))
+    print(json.dumps(_as_dict(read_results(store, options.run, options.split)), indent=1))
     return 0
 
 
-def print_results(store: Store, run_id: str | None = None) -> None:
-    """Print the main table, for people."""
-    from tasks.evaluation.results import read_results  # which loads torch
+def print_results(store: Store, run_id: str | None = None, split: str | None = None) -> None:
+    """Print the main table of results."""
+    from tasks.evaluation.results import read_results  # loads torch
 
-    results = read_results(store, run_id)
+    results = read_results(store, run_id, split)
     run = f"run {results.run_id}" if results.run_id else "no run"
     parts: list[str | Grid] = [
-        f"{run}; %, mean and standard deviation over its seeds, or of one seed the 95 % interval over videos"
+        f"{run}; %, mean and standard deviation over seeds; for one seed, the 95 % interval over videos"
     ]
     for group, titles in result_columns().items():
         columns = [part for benchmark in BENCHMARKS for part in benchmark.results if part.group == group]
@@ -76,8 +80,8 @@ def print_results(store: Store, run_id: str | None = None) -> None:
 
 
 def print_summary(store: Store, run_id: str) -> None:
-    """Print what a run reached, in short, and where to look further."""
-    from tasks.evaluation.results import SUMMARY, read_results  # which loads torch
+    """Print the main results of a run, and commands to try next."""
+    from tasks.evaluation.results import SUMMARY, read_results  # loads torch
     from tasks.pages.report_page import commands
     from tasks.report.stage import address_of_report
 
@@ -97,23 +101,14 @@ def print_summary(store: Store, run_id: str) -> None:
 
 
 def _grid(results: "Results", titles: Mapping[tuple[str, str], str]) -> Grid:
-    """Ours and published numbers in rows below each other."""
+    """Return a grid with our numbers and the published ones in separate rows."""
     grid = Grid("", *titles.values())
-    for row in results.rows:
-        keys = [(protocol, metric, row) for protocol, metric in titles]
-        lines = {
-            row.label: [_ours(results, key) for key in keys],
-            f"  {row.label}, in the paper": [_published(results.paper.get(key)) for key in keys],
-            f"  {row.label}, published later": [_published(results.later.get(key)) for key in keys],
-        }
-        for label, cells in lines.items():
-            if any(cells):
-                grid.add_row(label, *cells)
+    for line in results.lines(titles):
+        if line.kind == "ours":
+            grid.add_row(line.label, *(_ours(results, key) for key, _ in line.cells))
+        else:
+            grid.add_row(f"  {line.label}", *(f"{values[0]:.1f}" if values else "" for _, values in line.cells))
     return grid
-
-
-def _published(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
 
 
 def _ours(results: "Results", key: "ResultKey") -> str:
@@ -138,7 +133,7 @@ def _as_dict(results: "Results") -> dict[str, object]:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tasks.evaluation.submission import export_predictions  # which loads torch
+    from tasks.evaluation.submission import export_predictions  # loads torch
 
     benchmark = find_benchmark(options.benchmark)
     split = options.split or (benchmark.server.split if benchmark.server else "")

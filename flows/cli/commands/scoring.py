@@ -1,4 +1,4 @@
-"""The command that scores anyone's predictions: no store, no training, no model."""
+"""`vina score`: score predictions of any model. It needs no store, no training and no model."""
 
 import argparse
 import json
@@ -19,11 +19,11 @@ MOST_DRAWS = 1000
 
 
 def add_commands(add: Add) -> None:
-    """Declare it."""
+    """Declare the command."""
     command = add(
         "score",
         _score,
-        "score a model's predictions by a benchmark's own protocol",
+        "score the predictions of any model by a benchmark's protocol",
         "vina score htstep-map --data path/to/htstep --predictions mine.csv",
     )
     protocols = protocols_with_files()
@@ -40,10 +40,12 @@ def add_commands(add: Add) -> None:
     counts = [f"{each.name}: test sets (default {each.test_sets.count})" for each in BENCHMARKS if each.test_sets]
     command.add_argument("--draws", type=whole_number, help="; ".join(counts))
     drawing = ", ".join(each.name for each in BENCHMARKS if each.test_sets)
-    command.add_argument("--seed", type=whole_number, default=0, help=f"{drawing}: of the test sets (default 0)")
-    command.add_argument("--json", action="store_true", help="for scripts")
+    command.add_argument(
+        "--seed", type=whole_number, default=0, help=f"{drawing}: random seed of the test sets (default 0)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
     columns = [f"  {protocol.name}: {','.join(protocol.columns)}" for protocol in protocols]
-    command.epilog = "\n".join(["columns, others are ignored:", *columns, "", command.epilog or ""])
+    command.epilog = "\n".join(["columns (others are ignored):", *columns, "", command.epilog or ""])
 
 
 def _score(options: argparse.Namespace) -> int:
@@ -56,7 +58,7 @@ def _score(options: argparse.Namespace) -> int:
     predictions = Predictions.of(rows, protocol, truth)
     if (predictions.videos < 0).all():
         raise ValueError(
-            f"no prediction of {options.predictions} is for a video that is annotated (split {truth.split}): it has "
+            f"no prediction in {options.predictions} is for an annotated video (split {truth.split}): it has "
             f"{', '.join(predictions.names)}, and the annotations in {options.data} have "
             f"{', '.join(truth.videos[:3])}, ..."
         )
@@ -69,7 +71,7 @@ def _score(options: argparse.Namespace) -> int:
 def _read_truth(
     store: Store, benchmark: Benchmark, protocol: Protocol, options: argparse.Namespace
 ) -> tuple[Truth, list[str]]:
-    """The annotations of a folder, read as an import reads them; with what was rejected."""
+    """Return the annotations of a folder, read by the importer, and notes on what was rejected."""
     summary = import_source(store, "score", benchmark.source, options.data)
     if summary.damaged:
         raise ValueError(f"{options.data} cannot be read: {summary.damaged[0]}")
@@ -81,8 +83,8 @@ def _read_truth(
     splits = benchmark.measured_splits(annotated)
     has_default = benchmark.test_sets is not None or len(splits) == 1
     if options.split not in splits and not (options.split is None and has_default):
-        problem = "not there" if options.split else "not named"
-        raise ValueError(f"the split is {problem}: choose --split {' or '.join(splits)}")
+        problem = f"there is no split {options.split}" if options.split else "no split was given"
+        raise ValueError(f"{problem}: choose --split {' or '.join(splits)}")
     notes = [*summary.notes, *(f"in {options.data}, {each}" for each in rejected)]
     return read_truth(store, benchmark, options.split or splits[0]), notes
 

@@ -1,4 +1,4 @@
-"""Commands that run the pipeline as a service: `vina up` on one machine, `vina status` anywhere."""
+"""`vina up` and `vina status`: run the pipeline as a service on one machine, and show what is running."""
 
 import argparse
 import json
@@ -29,23 +29,30 @@ ACTIVE = ["PENDING", "RUNNING", "CANCELLING", "SCHEDULED"]
 
 
 def add_commands(add: Add) -> None:
-    """Declare them."""
+    """Declare the commands."""
     up = add(
         "up",
         _up,
-        "start what one machine needs (Prefect's server, both pools, a worker each), deploy, and stay until Ctrl-C",
+        "start Prefect's server and a worker for each pool on this machine, and deploy; stop with Ctrl-C",
         "vina up --store s3://bucket/prefix",
     )
-    up.add_argument("--port", type=whole_number, default=4200, help="port of the server on loopback (default: 4200)")
-    status = add("status", _status, "show what each stage last did, and what is running now", "vina status --json")
-    status.add_argument("--json", action="store_true", help="for scripts")
+    up.add_argument("--port", type=whole_number, default=4200, help="loopback port of the server (default: 4200)")
+    status = add(
+        "status",
+        _status,
+        "show the last completion of each stage, recent runs, and what is running now",
+        "vina status --json",
+    )
+    status.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _up(options: argparse.Namespace) -> int:
     store = Store(options.store)
     store.location.check()
     if not DECLARED.is_file():
-        raise ValueError(f"there is no {DECLARED}: `vina up` deploys from a checkout, workers need the package alone")
+        raise ValueError(
+            f"there is no {DECLARED}: `vina up` needs a checkout of the repository (workers need only the package)"
+        )
     address = options.store if store.location.is_s3 else str(Path(options.store).resolve())
     url = f"http://127.0.0.1:{options.port}/api"
     environment = os.environ | {"PREFECT_API_URL": url, "VINA_STORE": address, "PREFECT_WORKER_QUERY_SECONDS": "2"}
@@ -53,7 +60,7 @@ def _up(options: argparse.Namespace) -> int:
     logs = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser() / "vina-up"
     logs.mkdir(parents=True, exist_ok=True)
     if _answers(url):
-        raise ValueError(f"something answers at {url} already: use it, or name another --port")
+        raise ValueError(f"another server answers at {url}: use it, or choose another --port")
     with _processes(logs, environment) as start:
         server = start("server", ["server", "start", "--host", "127.0.0.1", "--port", str(options.port)])
         _wait_for(url, server, logs)
@@ -72,13 +79,13 @@ def _up(options: argparse.Namespace) -> int:
         )
         while not (ended := [process for process in (server, *workers) if process.poll() is not None]):
             time.sleep(1)
-    print(f"vina: a process ended with exit code {ended[0].returncode}: its log in {logs} says why", file=sys.stderr)
+    print(f"vina: a process ended with exit code {ended[0].returncode}: see its log in {logs}", file=sys.stderr)
     return 1
 
 
 @contextmanager
 def _processes(logs: Path, environment: dict[str, str]) -> Iterator[Any]:
-    """Start processes, which are terminated at the end of the `with`."""
+    """Yield a function that starts processes; terminate them at the end of the `with`."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
@@ -93,7 +100,7 @@ def _processes(logs: Path, environment: dict[str, str]) -> Iterator[Any]:
         yield start
     finally:
         signal.signal(signal.SIGTERM, before)
-        for process in reversed(running):  # the server last: workers report to it when they end
+        for process in reversed(running):  # the server last: workers report to it when they stop
             process.terminate()
             try:
                 process.wait(timeout=30)
@@ -121,18 +128,18 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], logs: Path) -> None:
     deadline = time.monotonic() + START_S
     while not _answers(url):
         if server.poll() is not None or time.monotonic() > deadline:
-            raise ValueError(f"Prefect's server did not start: {logs / 'server.log'} says why")
+            raise ValueError(f"Prefect's server did not start: see {logs / 'server.log'}")
         time.sleep(0.2)
 
 
 def _status(options: argparse.Namespace) -> int:
-    found = {"stages": _stages(existing_store(options.store)), "runs": _runs(existing_store(options.store))}
+    tables = {"stages": _stages(existing_store(options.store)), "runs": _runs(existing_store(options.store))}
     if os.environ.get("PREFECT_API_URL"):
-        found["active"] = _active()
+        tables["active"] = _active()
     if options.json:
-        print(json.dumps(found, indent=1, default=str))
+        print(json.dumps(tables, indent=1, default=str))
         return 0
-    for title, rows in found.items():
+    for title, rows in tables.items():
         print_parts(f"{title}: none" if not rows else title, *([_grid(rows)] if rows else []))
     return 0
 
@@ -158,13 +165,17 @@ def _active() -> list[dict[str, Any]]:
     from prefect import get_client
     from prefect.client.schemas import filters
 
+    from flows.ablations import ablations
+    from flows.full_pipeline import vina
+    from flows.parts import run_part
+
     states = filters.FlowRunFilterState(type=filters.FlowRunFilterStateType.model_validate({"any_": ACTIVE}))
-    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=["vina", "part"]))
+    flows = filters.FlowFilter(name=filters.FlowFilterName(any_=[vina.name, ablations.name, run_part.name]))
     rows = []
     with get_client(sync_client=True) as client:
         for run in client.read_flow_runs(flow_filter=flows, flow_run_filter=filters.FlowRunFilter(state=states)):
-            own = filters.ArtifactFilterFlowRunId(any_=[run.id])
-            artifacts = client.read_artifacts(artifact_filter=filters.ArtifactFilter(flow_run_id=own))
+            run_filter = filters.ArtifactFilterFlowRunId(any_=[run.id])
+            artifacts = client.read_artifacts(artifact_filter=filters.ArtifactFilter(flow_run_id=run_filter))
             shares = {str(a.key): a for a in artifacts if a.type == "progress"}
             last = max(shares.values(), key=lambda artifact: str(artifact.updated), default=None)
             share = f"{str(last.key).removeprefix('progress-')} {float(str(last.data)):.0f} %" if last else ""

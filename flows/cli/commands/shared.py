@@ -1,9 +1,10 @@
-"""What commands share: declaration, common arguments, printing."""
+"""Shared by the commands: declaration, common arguments, printing."""
 
 import argparse
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +17,19 @@ Add = Callable[[str, Work, str, str], argparse.ArgumentParser]
 """Declare a command: name, function, help, example."""
 
 
+class WrongCommand(ValueError):
+    """The command's arguments make no sense."""
+
+
+@contextmanager
+def wrong_command() -> Iterator[None]:
+    """Raise a ValueError about arguments as a WrongCommand, which ends the command with exit code 2."""
+    try:
+        yield
+    except ValueError as error:
+        raise WrongCommand(str(error)) from error
+
+
 def whole_number(text: str) -> int:
     """Parse an integer of 0 or more."""
     if not text.isdigit():
@@ -24,12 +38,14 @@ def whole_number(text: str) -> int:
 
 
 def existing_store(uri: str) -> Store:
-    """Return the store at this address; a StoreError if there is none."""
+    """Return the store at this address. Raise StoreError if there is none."""
     store = Store(uri)
     if store.location.is_s3:
         store.location.check()
     elif not Path(store.uri).is_dir():
-        raise StoreError(f"there is no store at {store.uri}: make one with `vina run`, or name another with --store")
+        raise StoreError(
+            f"there is no store at {store.uri}: create one with `vina run`, or choose another with --store"
+        )
     return store
 
 
@@ -48,7 +64,7 @@ def print_parts(*parts: str | Grid) -> None:
 
 
 def readable_size(num_bytes: int) -> str:
-    """Return a size such as 1.2 GB."""
+    """Return a size with its unit, e.g. "1.2 GB"."""
     size = float(num_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
@@ -58,7 +74,7 @@ def readable_size(num_bytes: int) -> str:
 
 
 def mean_and_deviation(values: Sequence[float]) -> str:
-    """Return mean and standard deviation such as 73.2 ± 1.1; empty without values."""
+    """Return mean and standard deviation, e.g. "73.2 ± 1.1"; an empty text if there are no values."""
     if not values:
         return ""
     deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""

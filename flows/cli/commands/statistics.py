@@ -1,4 +1,4 @@
-"""The command that shows what a benchmark's annotations hold: beside the paper's appendix, or beside other data."""
+"""`vina stats`: statistics of a benchmark's annotations, beside those of the paper's appendix or of other data."""
 
 import argparse
 import json
@@ -13,15 +13,15 @@ from tasks.evaluation.benchmarks.registry import BENCHMARKS, find_benchmark
 from tasks.evaluation.statistics import Row, Statistics, read_statistics
 
 SHOWN = 10
-"""How many of the best activities are shown, and of the worst: as many as in the paper."""
+"""Number of best and of worst activities shown, as in the paper."""
 
 
 def add_commands(add: Add) -> None:
-    """Declare it."""
+    """Declare the command."""
     stats = add(
         "stats",
         _stats,
-        "count what a benchmark's annotations hold, and show how much of their articles its videos cover",
+        "show statistics of a benchmark's annotations: counts, and coverage of steps and videos",
         "vina stats htstep --split val_seen",
     )
     names = [benchmark.name for benchmark in BENCHMARKS]
@@ -31,12 +31,12 @@ def add_commands(add: Add) -> None:
         "--compare",
         nargs=2,
         metavar=("A", "B"),
-        help="compare the temporal shape of annotated videos: each a store, a demo world such as demo:easy, or a "
+        help="compare the temporal shape of annotated videos: each a store, a demo world such as demo:htstep, or a "
         "folder of a data set; B is the reference",
     )
-    stats.add_argument("--split", metavar="NAME", default=ALL, help="only this one, e.g. val_seen (default: all)")
+    stats.add_argument("--split", metavar="NAME", default=ALL, help="only this split, e.g. val_seen (default: all)")
     stats.add_argument("--all", action="store_true", help=f"all activities, not the {SHOWN} best and {SHOWN} worst")
-    stats.add_argument("--json", action="store_true", help="for scripts; it has all activities")
+    stats.add_argument("--json", action="store_true", help="print JSON, with all activities")
     stats.set_defaults(refuse=stats.error)
 
 
@@ -57,15 +57,15 @@ def _stats(options: argparse.Namespace) -> int:
         }
         print(json.dumps(answer, indent=1))
         return 0
-    print_parts(f"what is annotated in {benchmark.name}", _counts(statistics, benchmark))
+    print_parts(f"annotations of {benchmark.name}", _counts(statistics, benchmark))
     if statistics.activities:
-        print("steps: of the articles that the videos are annotated with; annotated steps: those that a video shows\n")
+        print("steps: number in the articles of the annotated videos; annotated steps: number shown in a video\n")
         print_parts(
             "averages over each activity's videos",
             _activities(statistics, benchmark, len(statistics.activities) if options.all else SHOWN),
         )
         if unknown := statistics.averages["videos_of_unknown_length"]:
-            print(f"left out of video coverage, for their length is not known: {unknown:,} of the videos")
+            print(f"left out of video coverage, because their length is unknown: {unknown:,} videos")
     return 0
 
 
@@ -86,13 +86,13 @@ def _activities(statistics: Statistics, benchmark: Benchmark, shown: int) -> Gri
     for row in rows[:shown]:
         grid.add_row(*_cells(row["activity"], row))
     if (hidden := len(rows) - shown - len(worst)) > 0:
-        grid.add_row(f"  {hidden:,} more, by --all")
+        grid.add_row(f"  {hidden:,} more (--all)")
     for row in worst:
         grid.add_row(*_cells(row["activity"], row))
     grid.add_section()
     grid.add_row(*_cells("average of the activities", statistics.averages))
     if paper := benchmark.paper_averages:
-        grid.add_row("  in the paper, val and test", "", *paper.values())
+        grid.add_row(f"  in the paper, {benchmark.paper_averages_of}", "", *paper.values())
     return grid
 
 

@@ -1,9 +1,9 @@
-"""What a benchmark and a protocol are: plain declarations, one object each, that the rest of the code works from.
+"""Declarations of benchmarks and protocols, one object each; the rest of the code reads them.
 
 SQL is given as templates: `{benchmark}` stands for the quoted name, `{held_back}` for the list of held-back splits.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Literal
@@ -61,18 +61,18 @@ class Protocol:
 
     name: str
     version: int
-    """Rises when the same predictions would have another number."""
+    """Raised when the same predictions would get another number."""
     columns: Mapping[str, Role]
-    """Columns of the file that `vina score` takes, in their order."""
+    """Columns of the file that `vina score` takes, in order."""
     decoding: Decoding
     measure: "Callable[[Comparison], Metric]"
-    """Computes the metrics; it may add to the comparison's notes."""
+    """Makes the metric of a comparison; it may add to the comparison's notes."""
     takes_files: bool = True
-    """Whether `vina score` has it; not if its files would be those of another protocol."""
+    """Whether `vina score` offers it; not if another protocol takes the same files."""
     needs_own_label: bool = True
-    """Whether an annotated segment is found only by a prediction of the same label."""
+    """Whether only a prediction of the same label can match an annotated segment."""
     measures_all_pathways: bool = False
-    """Whether a model's pathways apart are measured by it, too."""
+    """Whether it also measures the pathways that are not a method's main ones."""
 
     @property
     def names(self) -> list[str]:
@@ -80,8 +80,8 @@ class Protocol:
         return list(self.columns)
 
     def column(self, role: Role) -> str | None:
-        """Name of the column of a role; None if the files have none."""
-        return next((name for name, own_role in self.columns.items() if own_role is role), None)
+        """Return the name of the column with a role; None if the files have none."""
+        return next((name for name, column_role in self.columns.items() if column_role is role), None)
 
     @property
     def video(self) -> str:
@@ -90,7 +90,7 @@ class Protocol:
 
     @property
     def label(self) -> str:
-        """Column that says which text of the video it is."""
+        """Column with the label of the text."""
         return self._required(Role.LABEL)
 
     @property
@@ -100,7 +100,7 @@ class Protocol:
 
     @property
     def is_point(self) -> bool:
-        """Whether it asks for one moment a label, not for segments."""
+        """Whether a prediction is one moment per label, not segments."""
         return self.decoding is not Decoding.DETECTIONS
 
     def _required(self, role: Role) -> str:
@@ -115,7 +115,7 @@ class ResultColumns:
     """Columns of a benchmark in `vina results`."""
 
     group: str
-    """Columns of the same group stand in one table."""
+    """Columns of the same group are in one table."""
     titles: Mapping[tuple[str, str], str]
     """Heads by protocol and metric."""
     legend: str = ""
@@ -126,7 +126,7 @@ class ResultColumns:
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """A number that others published, in percent. `split` is the beginning of the split's name."""
+    """A number that others published, in percent."""
 
     protocol: str
     metric: str
@@ -141,45 +141,62 @@ class DrawnTestSets:
     """Test sets that are drawn from all videos: the splits are then `test` (the mean over them) and `all`."""
 
     count: int
-    """How many are drawn where nothing else is asked for."""
+    """Default number of test sets."""
     draw: "Callable[[Truth, int, int], Bools]"
-    """Takes the annotations of all videos, a count and a seed; returns count x videos, True where it is tested."""
+    """Takes the annotations of all videos, a count and a seed; returns count x videos, True where a video is tested."""
 
 
 @dataclass(frozen=True)
 class EvaluationServer:
-    """A server that keeps the annotations of some videos: what `vina export` writes for it."""
+    """A server that keeps the annotations of some videos private; `vina export` writes files for it."""
 
     protocol: str
     split: str
-    """The split that is exported where nothing else is asked for."""
+    """Default split to export."""
+
+
+@dataclass(frozen=True)
+class WholeArticles:
+    """What is measured where all shown steps of an article are annotated: a step without annotation is not shown."""
+
+    recall: str
+    """Protocol whose predictions the SQL view `video_recall` uses: one moment per step."""
+    presence: Mapping[str, str]
+    """Protocols in `metrics`, and the column of `presences` that each measures. The peak is the baseline."""
+    presence_version: int
+    """Raised when the metrics of the same presences change."""
 
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """All there is to know of one benchmark."""
+    """Everything about one benchmark."""
 
     name: str
     """Partition of `annotations`, and the source of its rows in `steps`, `articles` and `videos`."""
     title: str
-    """Name for people."""
+    """Name that is shown."""
     source: str
     """Importer that reads its annotations: `vina import SOURCE PATH`."""
     protocols: tuple[Protocol, ...]
     results: tuple[ResultColumns, ...]
     texts: Literal["steps", "narrations"] = "steps"
-    """What is asked for: steps of articles, or narrations of the video itself (whose id is then the article's)."""
+    """The texts to find: steps of articles, or narrations of the video (whose id then replaces the article's)."""
     texts_sql: str = STEPS
-    """Rows of article_id, text, label in their order."""
+    """Query for rows of article_id, text, label, in order."""
     pairs_sql: str = f"{ANNOTATED} ORDER BY ALL"
-    """Rows of video_id, article_id: which article's texts are asked of which video."""
+    """Query for rows of video_id, article_id: the texts of which article are looked for in which video."""
     several_articles: bool = False
-    """Whether a video may have several articles. Then what is counted as a video is a video of an article."""
+    """Whether a video may have several articles. Then each pair of video and article counts as a video."""
     held_back: tuple[str, ...] = ("train", "excluded")
-    """Splits of its annotations that are no part of the benchmark."""
+    """Splits of the annotations that do not belong to the benchmark."""
+    reported_split: str = TEST
+    """Split that results are reported on, if it is measured."""
+    validation_split: str = VALIDATION
+    """Split for ablations and for the calibration of presence; if it is not annotated, the reported split."""
     test_sets: DrawnTestSets | None = None
+    whole_articles: WholeArticles | None = None
     split_help: str = ""
-    """What `vina score --help` says about its splits."""
+    """Help text of `vina score` about its splits."""
     paper: tuple[PublishedNumber, ...] = ()
     """Numbers of the VINA paper (ICCV 2023)."""
     later: tuple[PublishedNumber, ...] = ()
@@ -188,6 +205,8 @@ class Benchmark:
     """Counts of the paper's appendix by split, as it prints them."""
     paper_averages: Mapping[str, str] = field(default_factory=dict)
     """Averages over activities in the paper's appendix, as it prints them."""
+    paper_averages_of: str = ""
+    """Splits that the averages are computed on."""
     server: EvaluationServer | None = None
 
     @property
@@ -201,9 +220,14 @@ class Benchmark:
         return sql.format(benchmark=quoted(self.name), held_back=held_back)
 
     def measured_splits(self, annotated: list[str]) -> list[str]:
-        """Splits that are measured, the default first, if these are annotated."""
+        """Return the splits that are measured, the default first, given the annotated ones."""
         return [TEST, ALL] if self.test_sets else annotated
 
+    def split_to_choose_on(self, splits: Collection[str]) -> str:
+        """Return the split for ablations and calibration among these; "" if there are none."""
+        preferred = (self.validation_split, self.reported_split, *sorted(splits))
+        return next((split for split in preferred if split in splits), "")
+
     def protocol(self, name: str) -> Protocol:
-        """Return one of its protocols."""
+        """Return one of its protocols by name."""
         return next(protocol for protocol in self.protocols if protocol.name == name)

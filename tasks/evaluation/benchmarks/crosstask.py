@@ -1,7 +1,7 @@
 """CrossTask's step localization: one moment for each step of a video's task, on test sets drawn from all its videos.
 
-A video may belong to two tasks, so it is asked about as a video of a task. MIL-NCE's number in the paper is of moments
-in the task's order, as prior work decodes: that is the protocol `crosstask-ordered`.
+A video may belong to two tasks, so each pair of video and task counts as a video. MIL-NCE's number in the paper is for
+moments in the task's order, as in prior work: that is the protocol `crosstask-ordered`.
 """
 
 import numpy as np
@@ -36,9 +36,7 @@ def _localization(comparison: Comparison) -> Metric:
     truth = comparison.truth
     sizes = np.bincount(truth.tasks_V[~truth.is_validation_V])
     if num_small := int(((sizes > 0) & (sizes <= LEFT_OUT)).sum()) if truth.split != ALL else 0:
-        comparison.notes.append(
-            f"{num_small} tasks have no more than {LEFT_OUT} videos: they are tested on all of them"
-        )
+        comparison.notes.append(f"{num_small} tasks have at most {LEFT_OUT} videos: all of them are tested")
     return StepLocalization(truth.segments, comparison.points(), truth.tasks_V, comparison.test_sets)
 
 

@@ -1,6 +1,6 @@
 """CrossTask's article grounding: segments of the headlines of a wikiHow article, annotated through CrossTask's steps.
 
-The paper does not say whether narrations were given; its numbers stand beside VINA without.
+The paper does not say whether narrations were given; its numbers are shown beside VINA without narrations.
 """
 
 from tasks.evaluation.benchmarks.benchmark import (
@@ -15,9 +15,10 @@ from tasks.evaluation.benchmarks.benchmark import (
 )
 from tasks.evaluation.families import VINA
 from tasks.evaluation.scoring import Comparison
+from tasks.importers.youwikihow import BENCHMARK as NAME
+from tasks.importers.youwikihow import SOURCE
 from vina_model.metrics.crosstask_articles import BEST, THRESHOLDS, ArticleRecall
 
-NAME = "crosstask-articles"
 _PAPER = {
     VINA: ((87.1, 59.0, 30.0), (90.6, 61.1, 30.9)),
     "mil-nce-max": ((33.5, 12.0, 4.9), (39.7, 14.3, 5.9)),
@@ -46,7 +47,7 @@ CROSSTASK_ARTICLES_RECALL = Protocol(
 CROSSTASK_ARTICLES = Benchmark(
     name=NAME,
     title="CrossTask articles",
-    source="youwikihow",
+    source=SOURCE,
     protocols=(CROSSTASK_ARTICLES_RECALL,),
     several_articles=True,
     results=(

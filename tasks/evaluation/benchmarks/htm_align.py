@@ -1,6 +1,6 @@
-"""HTM-Align: which narrations of a HowTo100M video can be aligned with it, and when what they speak of is seen.
+"""HTM-Align: which narrations of a HowTo100M video can be aligned with it, and when their content is shown.
 
-TAN's number in the paper made use of the narrations' times; ours do not.
+TAN's number in the paper uses the narrations' times; ours do not.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ NAME = "htm-align"
 
 
 def _alignment(comparison: Comparison) -> Metric:
-    """Each narration with its score; one that has none has the lowest."""
+    """Return the metric of all narrations; one without a prediction gets the lowest score."""
     truth, predictions, proper = comparison.truth, comparison.predictions, comparison.proper
     predicted = joint_keys(predictions.videos[proper], predictions.labels[proper])
     asked = joint_keys(truth.asked.videos, truth.asked.labels)

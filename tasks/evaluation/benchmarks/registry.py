@@ -1,12 +1,9 @@
 """The list of benchmarks: a new one is one module and one line here (see tasks/evaluation/README.md).
 
-The list is read when it is needed, never copied at import: commands, tables, pages and the SQL view `paper` follow it.
+The list is read when it is needed, never copied at import: commands, tables, pages and SQL views follow it.
 """
 
-from typing import Any
-
-from storage.catalogue import register_paper
-from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol
+from tasks.evaluation.benchmarks.benchmark import Benchmark, Protocol, WholeArticles
 from tasks.evaluation.benchmarks.crosstask import CROSSTASK
 from tasks.evaluation.benchmarks.crosstask_articles import CROSSTASK_ARTICLES
 from tasks.evaluation.benchmarks.htm_align import HTM_ALIGN
@@ -21,7 +18,7 @@ BENCHMARKS: list[Benchmark] = [
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """Return the benchmark of a name; a ValueError lists the names there are."""
+    """Return a benchmark by name. Raise ValueError, with all names, if there is none."""
     benchmarks = {benchmark.name: benchmark for benchmark in BENCHMARKS}
     if name not in benchmarks:
         raise ValueError(f"there is no benchmark {name!r}: choose one of {', '.join(benchmarks)}")
@@ -29,7 +26,7 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def find_protocol(name: str) -> tuple[Benchmark, Protocol]:
-    """Return the protocol of a name, and its benchmark; a ValueError lists the names there are."""
+    """Return a protocol by name, and its benchmark. Raise ValueError, with all names, if there is none."""
     protocols = {protocol.name: (benchmark, protocol) for benchmark in BENCHMARKS for protocol in benchmark.protocols}
     if name not in protocols:
         raise ValueError(f"there is no protocol {name!r}: choose one of {', '.join(protocols)}")
@@ -37,12 +34,12 @@ def find_protocol(name: str) -> tuple[Benchmark, Protocol]:
 
 
 def protocols_with_files() -> list[Protocol]:
-    """Return the protocols that `vina score` has."""
+    """Return the protocols that `vina score` offers."""
     return [protocol for benchmark in BENCHMARKS for protocol in benchmark.protocols if protocol.takes_files]
 
 
 def result_columns(summary_only: bool = False) -> dict[str, dict[tuple[str, str], str]]:
-    """Return the columns of `vina results`: by group, then by protocol and metric, with their heads."""
+    """Return the columns of `vina results`: by group, then by protocol and metric, with their titles."""
     columns: dict[str, dict[tuple[str, str], str]] = {}
     for part in (part for benchmark in BENCHMARKS for part in benchmark.results):
         if part.in_summary or not summary_only:
@@ -50,9 +47,6 @@ def result_columns(summary_only: bool = False) -> dict[str, dict[tuple[str, str]
     return columns
 
 
-def paper_rows() -> list[dict[str, Any]]:
-    """Return the rows of the view `paper`."""
-    return [{"benchmark": each.name, **vars(number)} for each in BENCHMARKS for number in each.paper]
-
-
-register_paper(paper_rows)
+def benchmark_of_whole_articles() -> tuple[Benchmark, WholeArticles]:
+    """Return the benchmark whose annotations tell which steps of an article are not shown: the first that has them."""
+    return next((each, each.whole_articles) for each in BENCHMARKS if each.whole_articles)

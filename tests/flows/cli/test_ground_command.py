@@ -56,6 +56,19 @@ def test_from_the_video_to_a_table_and_files(trained: Job, video_file: Path, tmp
     assert all(f"written: {path}" in shown for path in outputs)
 
 
+def test_a_store_that_was_moved_has_its_videos(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
+    shutil.copytree(trained.store, tmp_path / "first")
+    moved = (tmp_path / "first").rename(tmp_path / "moved")
+    (address,) = {path for path in video_files(Store(moved)).values() if path.stem == video_file.stem}
+    assert address.is_relative_to(moved) and address.is_file()
+    article = ["--article", article_id_of(trained, video_file.stem), "--device", "cpu", "--store", str(moved)]
+    page = tmp_path / "video.html"
+    assert main(["ground", video_file.stem, *article, "--output", str(page)]) == 0
+    assert "<video" in page.read_text(), "the page has the file, found by the video's id"
+    capsys.readouterr()
+    assert answer(["ground", str(address), *article], capsys)["narrations"], "they are those of the file's video"
+
+
 def test_the_features_are_made_from_the_video(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
     """A copy that was not imported gives the same steps as the imported file; stored features differ a little."""
     article_id = article_id_of(trained, video_file.stem)
@@ -99,7 +112,7 @@ def test_an_article_is_a_file_or_one_of_the_store(
     model = store.objects.download(key(find_model(store)["model_id"]), tmp_path / "model.pt")
     nowhere = ["--article", "nowhere", "--store", str(tmp_path / "none"), "--checkpoint", str(model)]
     assert main(["ground", str(video_file), *nowhere]) == 1
-    assert "there is no file nowhere, and no store to find an article in: name a file" in capsys.readouterr().err
+    assert "there is no file nowhere, and no store to find an article in: give a file" in capsys.readouterr().err
 
 
 def test_without_an_article_the_vote_proposes_three(trained: Job, video_file: Path, capsys: Out) -> None:
@@ -120,7 +133,9 @@ def test_a_training_checkpoint_works_without_a_calibration(
     arguments = ["ground", video_file.stem, "--steps", "Chop the onion; Xyzzy", "--store", trained.store]
     assert main([*arguments, "--checkpoint", str(checkpoint)]) == 0
     shown = capsys.readouterr().out
-    assert "not known" in shown and "never calibrated" in shown and "knows no word of: Xyzzy" in shown
+    assert (
+        "unknown" in shown and "is not calibrated" in shown and "no word is in the model's vocabulary: Xyzzy" in shown
+    )
 
 
 def odd_video(path: Path, num_frames: int) -> Path:
@@ -140,7 +155,7 @@ def odd_video(path: Path, num_frames: int) -> Path:
     ("arguments", "message"),
     [
         (["none.mp4", "--steps", "x"], "there is no video file at none.mp4"),
-        (["nobody", "--steps", "x"], "there is no file nobody, and no video of that id in the store"),
+        (["nobody", "--steps", "x"], "there is no file nobody, and no video with that id in the store"),
         (["FOLDER", "--steps", "x"], "it is a folder"),
         (["VIDEO", "--steps", " ; "], "--steps has no steps"),
         (
@@ -196,7 +211,7 @@ def test_a_store_without_a_model_and_no_store_at_all(video_file: Path, tmp_path:
 def test_a_video_with_neither_steps_nor_narrations(trained: Job, tmp_path: Path, capsys: Out) -> None:
     path = odd_video(tmp_path / "silent.mp4", 30)
     assert main(["ground", str(path), "--store", trained.store]) == 1
-    assert "no steps to look for, and no narrations to find an article by" in capsys.readouterr().err
+    assert "no steps were given, and no narrations that could vote for an article" in capsys.readouterr().err
 
 
 def test_features_by_other_weights_are_refused(trained: Job, video_file: Path, tmp_path: Path, capsys: Out) -> None:
@@ -204,7 +219,7 @@ def test_features_by_other_weights_are_refused(trained: Job, video_file: Path, t
     store = Store(trained.store)
     model = read_model(store, find_model(store)["model_id"], "cpu")
     for made_with, message in (
-        ({"weights_sha256": "a" * 64}, "has learnt from demo-concepts features by weights aaaaaaaaaaaaaaaa"),
+        ({"weights_sha256": "a" * 64}, "was trained on demo-concepts features with weights aaaaaaaaaaaaaaaa"),
         ({}, None),
     ):
         torch.save(replace(model, made_with=made_with).saved(), tmp_path / "model.pt")
@@ -212,10 +227,10 @@ def test_features_by_other_weights_are_refused(trained: Job, video_file: Path, t
         assert code == (1 if message else 0) and (message or "") in capsys.readouterr().err
     torch.save(replace(model, backbone="clip-vit-b-32").saved(), tmp_path / "model.pt")
     assert main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
-    assert "features of 'clip-vit-b-32', which cannot be made here" in capsys.readouterr().err
+    assert "the model takes 'clip-vit-b-32' features, which cannot be made here" in capsys.readouterr().err
     torch.save(replace(model, backbone="s3d-milnce", made_with={}).saved(), tmp_path / "model.pt")
     assert main(["ground", str(video_file), "--steps", "x", "--checkpoint", str(tmp_path / "model.pt")]) == 1
-    assert "with its trained weights: name their file with --weights" in capsys.readouterr().err
+    assert "with its trained weights: give their file with --weights" in capsys.readouterr().err
 
 
 def test_the_python_api_is_three_words(trained: Job, video_file: Path, tmp_path: Path) -> None:
@@ -238,5 +253,5 @@ def test_weights_that_a_run_has_used_are_found_by_their_hash(tmp_path: Path) -> 
     found = _settings(model, store, None, "cpu")
     assert (found.weights, found.size_px) == (str(tmp_path / "0.pth"), 112)
     (tmp_path / "0.pth").unlink()
-    with pytest.raises(ValueError, match="name their file with --weights"):
+    with pytest.raises(ValueError, match="give their file with --weights"):
         _settings(model, store, None, "cpu")

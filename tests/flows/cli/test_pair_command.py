@@ -37,9 +37,8 @@ def test_one_videos_vote_needs_no_votes_of_others(spoken: str, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "the store has no votes: make them with `vina run --stages pairing`"),
+        ((), "the store has no votes: run `vina run --stages pairing` first"),
         (("aXp6zgcka8B",), "no narrations of a video 'aXp6zgcka8B'; the nearest ids that have: aXp6zgcka8A, other"),
-        (("aXp6zgcka8A", "--plot", "x.png"), "--plot is about all videos: leave VIDEO out"),
         (("aXp6zgcka8A", "--articles", "nowhere"), "no articles of nowhere with steps"),
         (("aXp6zgcka8A", "--encoder", "no/model"), "the model no/model is not on this machine"),
     ],
@@ -58,7 +57,7 @@ def test_all_votes_are_printed_and_drawn(
     make_pairs(Store(spoken))
     assert main(["pair", "--store", spoken]) == 0
     output = capsys.readouterr().out
-    assert "titles that draw most votes" in output and "top5 percent" in output
+    assert "titles with most votes" in output and "top5 percent" in output
     for kind, header in ((".png", b"\x89PNG\r\n"), (".svg", b"<?xml")):
         path = tmp_path / f"a plot{kind}"
         assert main(["pair", "--plot", str(path), "--json", "--store", spoken]) == 0
@@ -81,7 +80,7 @@ def test_a_videos_id_may_begin_with_a_dash(
     add_narrations(Store(spoken), "howto100m", {video: ["hello"]}, "dashed")
     for arguments in ((video, "--store", spoken), ("--store", spoken, video), ("--store", spoken, "--", video)):
         assert main(["pair", *arguments]) == 0
-        assert f"{video}, by fake@1" in capsys.readouterr().out
+        assert f"{video}, encoder fake@1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

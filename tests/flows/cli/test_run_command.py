@@ -10,6 +10,8 @@ from flows.cli.main import main
 from storage import Store
 from tasks.pipeline.job import Interrupted, Job
 from tasks.pipeline.parts import RunParts
+from tasks.pipeline.stage import Dependencies
+from tasks.training import processes
 from tasks.training.settings import TrainingSettings
 from tests.flows.test_full_pipeline import stage_of
 
@@ -19,9 +21,9 @@ from tests.flows.test_full_pipeline import stage_of
     [
         (
             "pairing,burn-in",
-            "pairing is for one process: under torchrun name stages that are shared (--stages burn-in)",
+            "pairing runs in one process only: under torchrun choose stages that can be shared (--stages burn-in)",
         ),
-        ("burn-in", "under torchrun all processes must know the run's name: give it one (--run-id ID)"),
+        ("burn-in", "under torchrun all processes need the same run id: give one with --run-id ID"),
     ],
 )
 def test_torchrun_is_for_stages_that_are_shared(
@@ -33,8 +35,14 @@ def test_torchrun_is_for_stages_that_are_shared(
     assert message in capsys.readouterr().err
 
 
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no other processes to agree with: each test is one of them. The first one decides to run."""
+    monkeypatch.setattr(processes, "first_decides", lambda flag, device: flag or not processes.is_first())
+
+
 def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    decided: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Job] = []
     stage = stage_of("burn-in", lambda job, run_parts: seen.append(job) or "done")  # type: ignore[func-returns-value]
@@ -45,12 +53,16 @@ def test_a_process_that_is_not_the_first_works_and_keeps_no_record(
     assert main(["run", "--store", str(tmp_path / "store"), "--stages", "burn-in", "--set", "gamma=0.5"]) == 0
     (job,) = seen
     assert (job.run_id, job.settings_of(TrainingSettings).gamma) == ("elastic-7", 0.5)
-    assert not Store(tmp_path / "store").table("runs").snapshot().shards
+    store = Store(tmp_path / "store")
+    assert not store.table("runs").snapshot().shards and not store.table("completions").snapshot().shards
 
 
-def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_process_keeps_the_records_and_skips_what_is_complete(
+    decided: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     seen: list[Job] = []
     stage = stage_of("burn-in", lambda job, run_parts: seen.append(job) or "done")  # type: ignore[func-returns-value]
+    stage = replace(stage, dependencies=lambda job: Dependencies())
     monkeypatch.setattr(stages, "STAGES", (stage,))
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "0")
@@ -58,7 +70,8 @@ def test_the_first_process_keeps_the_record_and_skips_nothing(tmp_path: Path, mo
     for _ in range(2):
         assert main(command) == 0
     (run,) = Store(tmp_path / "store").table("runs").snapshot().read().to_pylist()
-    assert len(seen) == 2 and (run["run_id"], run["state"]) == ("shared", "completed")
+    assert len(seen) == 1 and (run["run_id"], run["state"]) == ("shared", "completed")
+    assert capsys.readouterr().out == "burn-in: done\nburn-in: skipped: nothing has changed\n"
     assert main([*command, "--force"]) == 1
 
 

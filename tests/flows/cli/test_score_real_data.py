@@ -135,7 +135,7 @@ def test_htstep_s_example_predictions(htstep: HTStep, capsys: Capture) -> None:
     assert found["metrics"]["mAP"]["value"] == pytest.approx(11.502, abs=1e-3)
     notes = "\n".join(found["notes"])  # 973 are of the video's own article, 957 of them are annotated somewhere
     assert "2,027 predictions are of a step that their video's article does not have" in notes
-    assert "16 predictions have a label that is nowhere annotated" in notes
+    assert "16 predictions have a label that is not annotated" in notes
 
 
 def test_crosstask(tmp_path: Path, capsys: Capture) -> None:

@@ -9,8 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+from prefect import flow, get_client
+from prefect.settings import PREFECT_API_URL
+from prefect.states import Running
 
+from flows.ablations import ablations
 from flows.cli.main import main
+from flows.full_pipeline import vina
+from flows.parts import run_part
 from storage import Store
 from tasks.pipeline.job import Job
 from tasks.pipeline.parts import run_here
@@ -40,7 +46,7 @@ def test_up_serves_and_deploys_and_ends_with_all_its_processes(tmp_path: Path) -
         stages = ("import", "features", "pairing", "burn-in", "rounds", "evaluation", "report")
         assert all(f"vina/{name}" in listed for name in ("full-pipeline", *stages)) and "part/gpu" in listed
         again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert again.returncode == 1 and "something answers at" in again.stderr
+        assert again.returncode == 1 and "another server answers at" in again.stderr
     finally:
         process.send_signal(signal.SIGTERM)
         rest = process.communicate(timeout=90)[0]
@@ -67,6 +73,22 @@ def test_status_shows_stages_and_runs(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (run["run_id"], run["state"], run["stages"]) == ("run-1", "completed", "report")
     assert main(["status", "--store", store.uri]) == 0
     assert "run-1" in capsys.readouterr().out
+
+
+def test_status_shows_what_is_active_of_every_flow(
+    prefect_server: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with get_client(sync_client=True) as client:
+        names = {client.create_flow_run(flow, state=Running()).name for flow in (vina, ablations, run_part, other)}
+    monkeypatch.setenv("PREFECT_API_URL", PREFECT_API_URL.value() or "")
+    (tmp_path / "store").mkdir()
+    assert main(["status", "--store", str(tmp_path / "store"), "--json"]) == 0
+    active = [row["run"] for row in json.loads(capsys.readouterr().out)["active"]]
+    assert len(names & set(active)) == 3
+
+
+@flow
+def other() -> None: ...
 
 
 def test_status_of_no_store_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

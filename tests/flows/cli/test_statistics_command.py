@@ -34,7 +34,7 @@ def test_the_tables_are_told_beside_the_papers_numbers(annotated: str) -> None:
     assert rows["Boil an Egg"] == ["2", "2.0", "0.75", "0.25"]
     assert rows["average of the activities"] == ["", "2.0", "0.57", "0.50"]
     assert rows["in the paper, val and test"] == ["", "4.0", "0.42", "0.24"]
-    assert "left out of video coverage, for their length is not known: 1 of the videos" in answer.stdout
+    assert "left out of video coverage, because their length is unknown: 1 videos" in answer.stdout
 
 
 def test_one_split(annotated: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_one_split(annotated: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (3, (), "0 1 2"),
         (20, (), " ".join(map(str, range(20)))),
-        (23, (), "0 1 2 3 4 5 6 7 8 9 | 3 more, by --all | 13 14 15 16 17 18 19 20 21 22"),
+        (23, (), "0 1 2 3 4 5 6 7 8 9 | 3 more (--all) | 13 14 15 16 17 18 19 20 21 22"),
         (23, ("--all",), " ".join(map(str, range(23)))),
     ],
 )
@@ -93,9 +93,12 @@ def test_narrations_have_counts_only(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("crosstask",), "no annotations of crosstask: bring them in with `vina import crosstask PATH`"),
+        (("crosstask",), "no annotations of crosstask: import them with `vina import crosstask PATH`"),
         (("crosstask-articles",), "with `vina import youwikihow PATH`"),
-        (("htstep", "--split", "it's"), 'no split "it\'s" in the store, only test_seen, val_seen: `vina import htstep'),
+        (
+            ("htstep", "--split", "it's"),
+            'no split "it\'s" in the store, only test_seen, val_seen: import more with `vina import htstep',
+        ),
     ],
 )
 def test_what_is_not_there_is_said_in_one_line(

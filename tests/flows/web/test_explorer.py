@@ -80,7 +80,7 @@ def test_from_the_runs_to_a_report_and_to_a_video_that_plays(browser: Browser, s
         expect(page.locator("h1")).to_have_text(f"VINA, run {RUN}")
         page.get_by_role("link", name="Videos", exact=True).first.click()
         video = next(iter(video_files(store)))
-        page.get_by_label("id or title has").fill(video[2:9])
+        page.get_by_label("id or title contains").fill(video[2:9])
         page.get_by_role("button", name="Search").click()
         page.get_by_role("link", name=video).click()
         until(page, "document.querySelector('video').readyState >= 1")
@@ -94,13 +94,13 @@ def test_a_matrix_and_a_round_can_be_chosen(browser: Browser, site: str, store: 
     label = store.table("pseudo_labels").snapshot().read().to_pylist()[0]
     with opened(browser, f"{site}/video?id={quote(label['video_id'])}") as page:
         page.get_by_label("matrix").select_option("direct")
-        page.get_by_label("as seen by").select_option("1")
+        page.get_by_label("matrices of").select_option("1")
         page.get_by_label("run").select_option(RUN)
         page.get_by_role("button", name="Show", exact=True).click()
         assert page.locator(".map img").count() == 1
         expect(page.locator("section.video")).to_contain_text("matrices of round 1")
         before = page.locator(".map img").get_attribute("src")
-        page.get_by_label("as seen by").select_option("2")
+        page.get_by_label("matrices of").select_option("2")
         page.get_by_role("button", name="Show", exact=True).click()
         assert page.locator(".map img").get_attribute("src") != before
 
@@ -110,16 +110,16 @@ def test_the_sql_box_answers_and_refuses_to_write(browser: Browser, site: str, s
     with opened(browser, f"{site}/sql") as page:
         box = page.get_by_role("textbox")
         box.fill("SELECT count(*) AS steps, '<b>bold</b>' AS text, [1, 2] AS list FROM steps WHERE source = 'wikihow'")
-        page.get_by_role("button", name="Ask").click()
+        page.get_by_role("button", name="Run", exact=True).click()
         cells = page.locator("tbody td").all_inner_texts()
         assert cells == [str(store.table("steps").snapshot().where(source="wikihow").num_rows), "<b>bold</b>", "[1, 2]"]
         for write in ("DELETE FROM runs", "COPY runs TO '/tmp/x.csv'", "SELECT * FROM read_csv('/etc/passwd')"):
             page.get_by_role("textbox").fill(write)
-            page.get_by_role("button", name="Ask").click()
+            page.get_by_role("button", name="Run", exact=True).click()
             expect(page.get_by_role("alert")).to_be_visible()
             assert page.locator("tbody").count() == 0
         page.get_by_role("textbox").fill("SELECT 1 AS a, 2 AS a FROM range(3000)")
-        page.get_by_role("button", name="Ask").click()
+        page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_role("status")).to_contain_text("1000 rows")
     assert store.table("runs").snapshot().num_rows == runs
 
@@ -143,9 +143,9 @@ def test_what_is_not_there_is_said(site: str) -> None:
     for path, message in (
         ("/video?id=nobody", "has no demo-concepts features"),
         ("/run?id=nobody", "there is no run"),
-        ("/video-file?id=nobody", "no video of that id"),
+        ("/video-file?id=nobody", "no video with that id"),
         ("/video?id=" + quote(ODD_ID) + "&by=7", "no matrices of round"),
-        ("/video-file?id=" + quote(PAGE_ID), "has no video that a browser plays"),
+        ("/video-file?id=" + quote(PAGE_ID), "has no video file that a browser can play"),
         ("/video-file?id=" + quote(OUTSIDE_ID), "is neither in the store nor in a folder that was imported"),
         ("/video-file?id=" + quote(LINK_ID), "is neither in the store nor in a folder that was imported"),
     ):
@@ -197,9 +197,9 @@ def test_who_is_this_machine_alone() -> None:
 def test_a_port_that_is_taken_is_said(site: str, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     port = site.rpartition(":")[2]
     assert main(["explore", "--port", port, "--store", store.uri]) == 1
-    assert f"port {port} cannot be listened on" in capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1, port {port}" in capsys.readouterr().err
     assert main(["explore", "--port", "70000", "--store", store.uri]) == 1
-    assert "port 70000 cannot be listened on" in capsys.readouterr().err
+    assert "cannot listen on 127.0.0.1, port 70000" in capsys.readouterr().err
 
 
 def test_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,23 +1,32 @@
 """The ablation tables: the paper's rows and numbers, every cell of every seed, and nothing trained twice."""
 
+import io
 import json
+import os
 import shutil
+import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from prefect import flow
+import torch
+from prefect import flow, get_client
+from prefect.client.schemas.filters import ArtifactCollectionFilter, ArtifactCollectionFilterKey
 
+from flows.ablations import TableName
 from flows.cli.main import main
-from flows.parameters import Execution
+from flows.execution import Execution
 from flows.parts import parts_runner
 from storage import Store
 from storage.catalogue import Catalogue
-from tasks.ablations.runner import Ablation
+from tasks.ablations.runner import Ablation, train_and_measure
 from tasks.ablations.tables import TABLES, rows_of
-from tasks.pipeline.job import Job
+from tasks.evaluation.benchmarks.htstep import HTSTEP
+from tasks.pipeline.job import Interrupted, Job
+from tasks.training import trainer
 from tasks.training.settings import TrainingSettings
+from tests.flows.cli.command import vina
 from tests.tasks.conftest import TINY, MakeJob
 
 pytestmark = pytest.mark.slow
@@ -39,6 +48,13 @@ def ask(store: Store, query: str) -> list[dict[str, Any]]:
         return list(catalogue.query(query).to_pylist())
 
 
+def weights(job: Job) -> dict[str, list[Any]]:
+    """The weights of every checkpoint, by its key."""
+    objects = Store(job.store).objects
+    states = {key: torch.load(io.BytesIO(objects.get(key)))["state"] for key in objects.keys("checkpoints/")}
+    return {key: [tensor.tolist() for tensor in state.values()] for key, state in states.items()}
+
+
 def paper(table: str) -> dict[str, list[float]]:
     """The numbers of each row, in the order of the columns."""
     return {row.name: list(row.paper.values()) for row in rows_of(table, TrainingSettings())}
@@ -54,6 +70,12 @@ def test_the_papers_numbers() -> None:
     assert list(paper("architecture").values()) == [
         [33.5, 34.0, 65.8], [34.0, 34.9, 65.9], [33.8, 34.4, 67.0], [34.3, 36.1, 64.8]
     ]  # fmt: skip
+
+
+def test_the_flow_and_the_command_know_every_table() -> None:
+    assert get_args(TableName) == ("all", *TABLES)
+    text = " ".join(vina("ablate", "--help").stdout.split())
+    assert all(f"{name}: {table.about}" in text for name, table in TABLES.items())
 
 
 def test_rows_of_the_paper_are_one_training_where_the_paper_says_so() -> None:
@@ -80,7 +102,7 @@ def test_every_cell_is_there_and_kept(ablated: Ablation) -> None:
     by_cell = {tuple(row[name] for name in names): row for row in metrics}
     sixth = next(found for found in results if found.variant == "(6) N+S, iterative" and "w/ nar." in found.measure)
     stored = by_cell[sixth.model_id, "htstep-r1", "vina", "fused", "R@1", "val_seen"]
-    assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.split == "val_seen"
+    assert (stored["value"], stored["seed"]) == (sixth.value, sixth.seed) and ablated.splits[HTSTEP] == "val_seen"
 
 
 def test_tables_share_trainings_and_nothing_is_trained_twice(ablated: Ablation) -> None:
@@ -130,15 +152,21 @@ def test_the_command_prints_ours_beside_the_papers(
     asked = job(**QUICK)
     quick = [f"{name}={value}" for name, value in QUICK.items()]
     own = [f"{name}={getattr(TINY, name)}" for name in NAMES]
-    changes = [f"--set={change}" for change in (*quick, *own)]
+    changes = [f"--set=training.{change}" for change in (*quick, *own)]
     side_by_side = ["--runner", "processes", "--workers", "2"]
     assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", *side_by_side, *changes]) == 0
     said = capsys.readouterr().out
-    assert "mean and standard deviation of the seeds 0, 1; HT-Step: val_seen" in said
+    assert "mean and standard deviation over the seeds 0, 1; HT-Step: val_seen; HTM-Align: test" in said
     (line,) = [line for line in said.splitlines() if "S -> N learned, N -> V by ASR times" in line]
     assert line.count("±") == 1 and " 27.9 " in line
     (run,) = Store(asked.store).table("runs").snapshot().read().to_pylist()
     assert (run["stages"], run["state"]) == (["ablate pathways"], "completed")
+    (done,) = Store(asked.store).table("completions").snapshot().where(stage="ablations").read().to_pylist()
+    assert (done["_shard"], done["report"]) == ("pathways", "10 cells of pathways")
+    keys = ArtifactCollectionFilter(key=ArtifactCollectionFilterKey(any_=["progress-ablations", "vina-ablations"]))
+    with get_client(sync_client=True) as client:
+        shown = {found.key: found for found in client.read_latest_artifacts(artifact_filter=keys)}
+    assert float(str(shown["progress-ablations"].data)) == 100 and "S -> N learned" in str(shown["vina-ablations"].data)
     assert main(["ablate", "pathways", "--store", asked.store, "--seeds", "0,1", "--json", *changes]) == 0
     cells = json.loads(capsys.readouterr().out)["pathways"]
     assert len(cells) == 10 and {cell["seed"] for cell in cells} == {0, 1}
@@ -148,19 +176,41 @@ def test_the_command_prints_ours_beside_the_papers(
     assert means[-1]["mean"] == pytest.approx(sum(values) / 2, abs=0.01)
 
 
-def test_models_trained_side_by_side_are_those_of_one_process(prefect_server: None, job: MakeJob) -> None:
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_models_trained_side_by_side_are_those_of_one_process(prefect_server: None, job: MakeJob, runner: str) -> None:
     one_by_one, side_by_side = job("one", **QUICK), job("two", **QUICK)
     cells = Ablation(one_by_one).make("architecture", [0])
-    flow(name="test")(
-        lambda: Ablation(side_by_side).make("architecture", [0], parts_runner(Execution(runner="processes", workers=2)))
-    )()
+    execution = Execution.model_validate({"runner": runner, "workers": 2})
+    flow(name="test")(lambda: Ablation(side_by_side).make("architecture", [0], parts_runner(execution)))()
     assert Ablation(side_by_side).cells("architecture", 0) == cells and len(cells) == 12
+    assert weights(side_by_side) == weights(one_by_one)
+
+
+@pytest.mark.parametrize("methods", [["tan-lc"], ["vina"]])
+def test_a_part_that_is_asked_to_end_saves_its_model(
+    job: MakeJob, monkeypatch: pytest.MonkeyPatch, methods: list[str]
+) -> None:
+    step, before = trainer.Trainer._step, signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def ended(self: trainer.Trainer, *given: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, *given)
+
+    monkeypatch.setattr(trainer.Trainer, "_step", ended)
+    asked = job(**QUICK)
+    part = {"settings": TINY.changed(**QUICK).model_dump(), "methods": methods, "is_measured": False}
+    try:
+        with pytest.raises(Interrupted, match="is saved after 1 steps: run it again to go on"):
+            train_and_measure(asked, part)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert list(Store(asked.store).objects.keys("checkpoints/"))
 
 
 def test_what_cannot_be_ablated_is_refused(
     prefect_server: None, job: MakeJob, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ValueError, match="no round comes after the burn-in: set refresh_epochs"):
+    with pytest.raises(ValueError, match="the settings have no round after the burn-in"):
         Ablation(job(refresh_epochs=0)).make("components", [0])
     with pytest.raises(SystemExit):
         main(["ablate", "components", "--seeds", "1,x"])

@@ -145,7 +145,7 @@ def test_its_features_may_stand_beside_imported_ones(tmp_path: Path, caplog: pyt
     import_source(store, "import", "videos", video_files)
     recipe = Recipe.of(SETTINGS)
     assert len(recipe.weights) == 64 and recipe.difference(store) == ""
-    assert make_features(Job.of(store.uri, "run", SETTINGS)).startswith("1 of 1 videos have features now")
+    assert make_features(Job.of(store.uri, "run", SETTINGS)).startswith("1 of 1 videos got features")
     assert "random" not in caplog.text
     made = {shard.constants["weights_sha256"] for shard in store.table("features").snapshot().shards}
     assert made == {None, recipe.weights}
@@ -154,7 +154,7 @@ def test_its_features_may_stand_beside_imported_ones(tmp_path: Path, caplog: pyt
 
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     torch.save({"conv.weight": torch.zeros(3)}, tmp_path / "other.pt")
-    with pytest.raises(ValueError, match=r"does not hold this network's weights: make them with `python -m tasks"):
+    with pytest.raises(ValueError, match=r"does not hold weights of this network: train them with `python -m tasks"):
         load_demo_network(tmp_path / "other.pt", 0, "cpu")
 
 

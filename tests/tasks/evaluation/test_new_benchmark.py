@@ -10,8 +10,8 @@ import pytest
 
 from flows.cli.main import main
 from storage import Store
-from storage.catalogue import Catalogue
 from tasks.evaluation.benchmarks.registry import BENCHMARKS
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.evaluation.results import ResultRow, read_results
 from tasks.evaluation.stage import evaluate
 from tasks.importers.files import Files
@@ -111,7 +111,7 @@ def test_it_is_measured_and_shown_beside_the_others(
 ) -> None:
     asked = job()
     store = Store(asked.store)
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         videos = catalogue.query("SELECT video_id FROM features GROUP BY ALL HAVING count(*) > 9 ORDER BY 1 LIMIT 2")
     folder = write_annotations(tmp_path / "kitchen", [*videos["video_id"].to_pylist(), "not seen"])
     assert import_source(store, "run-1", "kitchen", folder).kept["annotations"] == 6
@@ -135,7 +135,7 @@ def test_it_is_measured_and_shown_beside_the_others(
     (counts,) = json.loads(capsys.readouterr().out)["counts"]
     assert (counts["videos"], counts["steps"], counts["paper"]) == (3, 3, {"videos": "2"})
     query = "SELECT paper FROM metrics_beside_paper WHERE benchmark = 'kitchen' AND method = 'vina'"
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         assert catalogue.query(query).to_pylist() == [{"paper": 12.5}]
 
 

@@ -210,8 +210,8 @@ def test_no_file_and_a_folder(tmp_path: Path) -> None:
         ("a,1", "row 2: 2 cells, 3 are expected: 'a,1'"),
         ("a", "row 2: 1 cells, 3 are expected: 'a'"),
         ("a,1,2,3", "row 2: 4 cells, 3 are expected: 'a,1,2,3'"),
-        ("v,4,1", "row 2: it repeats row 1: one moment for each label"),
-        ("v,4.0,0", "row 2: it repeats row 1: one moment for each label"),
+        ("v,4,1", "row 2: it repeats row 1: only one moment per label"),
+        ("v,4.0,0", "row 2: it repeats row 1: only one moment per label"),
     ],
 )
 def test_malformed_rows_are_named(tmp_path: Path, cells: str, message: str) -> None:
@@ -260,7 +260,7 @@ def test_odd_segments_that_make_sense(tmp_path: Path) -> None:
 def test_the_same_step_of_another_task_or_video_is_no_repetition(tmp_path: Path) -> None:
     assert len(read(tmp_path, "task,video,step,t\n1,a,1,0\n2,a,1,0\n1,b,1,0\n1,a,2,0\n", CROSSTASK_FREE)) == 4
     said = refusal(tmp_path, "task,video,step,t\n1,a,1,0\n2,a,1,0\n1,a,1,5\n", CROSSTASK_FREE)
-    assert "row 3: it repeats row 1: one moment for each step" in said
+    assert "row 3: it repeats row 1: only one moment per step" in said
     assert "row 2: it repeats row 1" in refusal(tmp_path, "video-id,index,t,score\na,0,1,1\na,0,1,1\n", HTM_ALIGN_R1)
 
 

@@ -82,7 +82,7 @@ def test_a_half_is_judged_by_the_other_half_alone(trained: Job) -> None:
     (method,) = (method for method in trained_methods(trained) if method.family == "vina")
     queries = read_queries(store, HTSTEP, method.corpus)
     before = calibrate(store, method, queries)[Pathway.DIRECT][1].to_pylist()
-    annotated = presence._Annotated.read(store)
+    annotated = presence._Annotated.read(store, HTSTEP)
     opposite: dict[tuple[str, str | None, int], list[tuple[float, float]]] = {
         (video, article, label): [] if annotated.shown.get((video, article, label)) else [(0.0, 1.0)]
         for video, article in annotated.splits
@@ -91,12 +91,29 @@ def test_a_half_is_judged_by_the_other_half_alone(trained: Job) -> None:
     }
     turned = presence._Annotated({**annotated.shown, **opposite}, annotated.splits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(presence._Annotated, "read", lambda store: turned)
+        patch.setattr(presence._Annotated, "read", lambda store, benchmark: turned)
         after = calibrate(store, method, queries)[Pathway.DIRECT][1].to_pylist()
     for old, new in zip(before, after, strict=True):
         if old["split"] == "val_seen":
             assert (old["presence"] == new["presence"]) == _half(old["video_id"])
     assert {_half(row["video_id"]) for row in before if row["split"] == "val_seen"} == {True, False}
+
+
+def test_weights_are_fitted_on_the_validation_split_alone(trained: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validation videos of unseen activities are judged like test videos."""
+    store = Store(trained.store)
+    (method,) = (method for method in trained_methods(trained) if method.family == "vina")
+    queries = read_queries(store, HTSTEP, method.corpus)
+    before = calibrate(store, method, queries)[Pathway.DIRECT][1].to_pylist()
+    annotated = presence._Annotated.read(store, HTSTEP)
+    names = {"test_seen": "val_unseen"}
+    renamed = presence._Annotated(
+        annotated.shown, {pair: names.get(split, split) for pair, split in annotated.splits.items()}
+    )
+    monkeypatch.setattr(presence._Annotated, "read", lambda store, benchmark: renamed)
+    after = calibrate(store, method, queries)[Pathway.DIRECT][1].to_pylist()
+    assert {row["split"] for row in after} == {"val_seen", "val_unseen"}
+    assert [row["presence"] for row in after] == [row["presence"] for row in before]
 
 
 def test_the_models_file_needs_no_store_and_knows_how_its_features_were_made(trained: Job) -> None:

@@ -36,7 +36,7 @@ def recorded(measured: Measured, tmp_path_factory: pytest.TempPathFactory) -> Me
     folder = tmp_path_factory.mktemp("recorded") / "store"
     shutil.copytree(measured.job.store, folder)
     job = measured.job.changed(store=str(folder))
-    with record_run(Store(job.store), job.run_id, ["evaluation"], job.model_dump()):
+    with record_run(Store(job.store), job.run_id, ["evaluation"], job.model_dump(), measures=True):
         evaluate(job)
     return measured._replace(job=job)
 
@@ -81,7 +81,7 @@ def test_all_seeds_of_the_runs_settings_are_taken_together_and_no_others(copy: M
         burn_in(own)
         evaluate(own)
     newest = copy.job.changed(settings.changed(layers=2), run_id="run-9")
-    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], newest.model_dump()):
+    with record_run(copy.store, newest.run_id, ["rounds", "evaluation"], newest.model_dump(), measures=True):
         pass
     found = read_results(copy.store)
     assert found.run_id == "run-9" and len(found.ours[FUSED]) == 2, "seeds 7 and 8"
@@ -110,10 +110,33 @@ def test_validation_videos_stand_beside_the_papers_validation_videos(copy: Measu
     assert found.paper["htm-align", "R@1", ResultRow("vina")] == 66.5
 
 
+def test_another_split_is_shown_if_it_is_asked_for(copy: Measured, capsys: pytest.CaptureFixture[str]) -> None:
+    """As if HT-Step's validation videos were of unseen activities."""
+    table = copy.store.table("metrics")
+    for shard in table.snapshot().where(benchmark="htstep").shards:
+        partition = {"model_id": str(shard.constants["model_id"]), "benchmark": "htstep"}
+        rows = table.snapshot().where(**partition, _shard=shard.name).read(table.schema.files.names)
+        splits = pc.replace_substring(rows["split"], "val_seen", "test_unseen")
+        unseen = rows.set_column(rows.column_names.index("split"), "split", splits)
+        table.commit(unseen, partition, shard.name, fingerprint="unseen", run_id="run-1")
+    seen, unseen = read_results(copy.store), read_results(copy.store, split="test_unseen")
+    assert seen.ours[FUSED] == [stored(copy.store, "htstep-r1", "vina with narrations", "test_seen")]
+    assert unseen.ours[FUSED] == [stored(copy.store, "htstep-r1", "vina with narrations", "test_unseen")]
+    assert seen.paper[FUSED] == 37.4 and not unseen.paper and not unseen.later
+    assert "htstep: measured on test_seen, 4 videos; also on test_unseen (--split NAME)" in seen.notes
+    assert "htstep: measured on test_unseen, 4 videos; also on test_seen (--split NAME)" in unseen.notes
+    assert main(["results", "--store", copy.job.store, "--split", "test_unseen"]) == 0
+    assert "htstep: measured on test_unseen" in capsys.readouterr().out
+    assert main(["results", "--store", copy.job.store, "--split", "typo"]) == 1
+    assert "nothing is measured on split 'typo', only on all, test, test_seen, test_unseen" in capsys.readouterr().err
+
+
 def test_a_run_that_failed_hides_nothing_and_an_unknown_one_is_refused(copy: Measured) -> None:
     failed = copy.job.changed(run_id="run-8")
-    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["ablate main"], failed.model_dump()):
+    with pytest.raises(RuntimeError), record_run(copy.store, "run-8", ["any"], failed.model_dump(), measures=True):
         raise RuntimeError("at once")
+    with record_run(copy.store, "run-10", ["import"], copy.job.model_dump()):
+        pass  # a later run that measures nothing
     assert read_results(copy.store).run_id == "run-1"
     with pytest.raises(ValueError, match="there is no run 'typo'"):
         read_results(copy.store, "typo")
@@ -180,7 +203,7 @@ def test_the_servers_file(
     ("arguments", "message"),
     [
         (["nobody"], "there is no run 'nobody' that trained or measured a model"),
-        (["vina@00000000"], "vina@00000000 has no predictions for HT-Step; those that have: all-MiniLM"),
+        (["vina@00000000"], "vina@00000000 has no predictions for HT-Step; models that have some: all-MiniLM"),
         (["run-1", "--split", "x"], "HT-Step has no split 'x' in the store; there are test_seen, train, val_seen"),
         (
             ["run-1", "--method", "y"],

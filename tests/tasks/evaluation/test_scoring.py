@@ -118,7 +118,7 @@ def test_twenty_test_sets_are_drawn_from_what_is_not_held_back(tmp_path: Path) -
         tenths = (2 * recall - 100 / 30) / 100 * 20 * 10
         assert tenths == pytest.approx(round(tenths), abs=1e-6) and 70 < tenths < 130
     assert values(ask("all", 0)) == values(ask("all", 1)) == pytest.approx({"recall": (2300 / 45 + 100 / 30) / 2})
-    assert any("1 tasks have no more than 30 videos: they are tested on all of them" in note for note in first.notes)
+    assert any("1 tasks have at most 30 videos: all of them are tested" in note for note in first.notes)
 
 
 def test_only_the_best_hundred_and_fifty_of_a_video_count(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_label_of_another_article_or_that_nobody_annotated_does_not_count(tmp_
     assert values(found) == pytest.approx(VALUES["htstep-map"])
     assert found.notes[:2] == [
         "3 predictions are of a step that their video's article does not have, e.g. 20 of -dash: not counted",
-        "2 predictions have a label that is nowhere annotated in this split: not counted",
+        "2 predictions have a label that is not annotated in this split: not counted",
     ]
 
 
@@ -192,7 +192,7 @@ def test_times_past_the_end_are_said(tmp_path: Path) -> None:
     """Videos are 100 s long; a second more may be rounding."""
     rows = [("-dash", 50, 101, 10, 1), ("-dash", 50, 101.5, 10, 1), ("007", 500, 1e9, 20, 1), ("1234567", -9, 1, 30, 1)]
     notes = scored(tmp_path, "htstep-map", rows).notes
-    assert "2 predictions lie past the end of their video, e.g. in -dash: taken as they are" in notes
+    assert "2 predictions are after the end of their video, e.g. in -dash: scored unchanged" in notes
 
 
 def test_all_detections_may_be_useless(tmp_path: Path) -> None:

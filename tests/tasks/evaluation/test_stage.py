@@ -145,11 +145,11 @@ def test_what_was_measured_is_not_measured_again_until_something_changes(measure
     job = measured.job.changed(store=str(tmp_path / "store"))
     store = Store(job.store)
     versions = {table.name: table.snapshot().version for table in store.tables()}
-    assert evaluate(job) == "nothing has changed since all was measured"
+    assert evaluate(job) == "nothing has changed since the last measurement"
     assert versions == {table.name: table.snapshot().version for table in store.tables()}
     forget_source(store, "htm-align")
     import_source(store, "run-2", "htm-align", measured.corpus / "htm-align")
-    assert evaluate(job) == "nothing has changed since all was measured", "the same annotations, imported anew"
+    assert evaluate(job) == "nothing has changed since the last measurement", "the same annotations, imported anew"
     forget_source(store, "htm-align")
     annotated = json.loads((measured.corpus / "htm-align/htm_align.json").read_text())
     (tmp_path / "less").mkdir()

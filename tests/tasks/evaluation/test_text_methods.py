@@ -145,7 +145,7 @@ def test_texts_of_several_files_are_one_model_and_those_without_a_vector_are_mis
     import_source(store, "run-2", "texts", tmp_path / "texts", Options(backbone="space"))
     (method,) = zero_shot(store)
     evaluate(job)
-    assert "texts of htstep have no vector: missed" in caplog.text
+    assert "texts of htstep have no embedding: they count as missed" in caplog.text
     rows = store.table("predictions").snapshot().where(protocol="htstep-r1", method=method.family).read().to_pylist()
     steps = {
         int(row["step_id"]): row["headline"]
@@ -162,7 +162,7 @@ def test_networks_and_texts_of_other_widths_are_not_compared(
     pq.write_table(pa.table({"text": ["a"], "vector": [[1.0, 2.0]]}), tmp_path / "narrow.parquet")
     import_source(store, "run-2", "texts", tmp_path / "narrow.parquet", Options(backbone="space"))
     assert list(zero_shot(store)) == []
-    assert f"features of {WIDTH} numbers and texts of 2: not compared" in caplog.text
+    assert f"features have width {WIDTH} and texts 2: not compared" in caplog.text
 
 
 @pytest.mark.parametrize(

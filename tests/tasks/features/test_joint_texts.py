@@ -109,7 +109,7 @@ def embedded_count(store: Store) -> int:
 
 
 def test_random_weights_embed_no_texts(store: Store) -> None:
-    assert make(store, None) == "texts have no joint embeddings: that takes weights, random ones say nothing"
+    assert make(store, None) == "texts have no joint embeddings: they need trained weights, not random ones"
     assert embedded_count(store) == 0
 
 

@@ -79,7 +79,7 @@ def test_a_new_backbone_makes_features_and_is_a_zero_shot_method(
     torch.save(torch.ones(3), tmp_path / "gains.pt")
     settings = FeatureSettings(backbone="mean-colour", weights=str(tmp_path / "gains.pt"), joint=True, device="cpu")
     report = make_features(Job.of(store.uri, "run-1", settings))
-    assert report.startswith("1 of 1 videos have features now (0 rejected); 3 texts embedded by mean-colour@")
+    assert report.startswith("1 of 1 videos got features (0 rejected); 3 texts embedded by mean-colour@")
 
     (shard,) = store.table("features").snapshot().shards
     names = ("backbone", "fps", "frame_px", "layer", "value_range")
@@ -99,5 +99,5 @@ def test_a_backbone_without_weights_embeds_no_texts(store: Store, monkeypatch: p
     monkeypatch.setattr("tasks.features.stage.load_network", lambda recipe, settings: lambda clips: Outputs(
         np.zeros((len(clips), 3), np.float16), None))  # fmt: skip
     settings = FeatureSettings(backbone="mean-colour", joint=True, device="cpu")
-    assert "that takes weights, random ones say nothing" in make_features(Job.of(store.uri, "run-1", settings))
+    assert "they need trained weights, not random ones" in make_features(Job.of(store.uri, "run-1", settings))
     assert list(zero_shot(store)) == []

@@ -31,7 +31,7 @@ def test_published_features_are_projected(tmp_path: Path, network: S3D) -> None:
     import_source(store, "import", "features", tmp_path / "imported", Options(backbone="s3d-milnce"))
     settings = FeatureSettings(weights=str(tmp_path / "s3d.pth"), joint=True, device="cpu")
     report = make_features(Job.of(store.uri, "run-1", settings))
-    assert "2 videos are projected into the joint space" in report
+    assert "2 videos were projected into the joint space" in report
     reader = FeatureReader(store, "s3d-milnce-joint")
     for name, vectors in features.items():
         with torch.inference_mode():

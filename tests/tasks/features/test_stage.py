@@ -85,7 +85,7 @@ def features(store: Store, backbone: str = "s3d-milnce") -> dict[str, np.ndarray
 
 def test_every_second_has_its_vector(store: Store, fake_network: None) -> None:
     report = make(store, joint=True)
-    assert report.startswith("5 of 5 videos have features now (0 rejected)")
+    assert report.startswith("5 of 5 videos got features (0 rejected)")
     found = features(store)
     assert {name: len(vectors) for name, vectors in found.items()} == {
         f"_v-{n}": t for n, t in enumerate((3, 1, 6, 3, 4))
@@ -132,9 +132,9 @@ def test_broken_videos_are_rejects_and_stop_nobody(store: Store, video_files: Pa
     assert "(2 rejected)" in make(store)
     assert rejects(store) == [("_v-1", "cannot be decoded"), ("_v-2", "file is missing")]
     assert sorted(features(store)) == ["_v-0", "_v-3", "_v-4"]
-    assert make(store).startswith("0 of 1 videos have features now (1 rejected)"), "a missing file may be there again"
+    assert make(store).startswith("0 of 1 videos got features (1 rejected)"), "a missing file may be there again"
     write_video(video_files / "_v-2.mp4", 2, 10)
-    assert make(store, retry_rejected=True).startswith("1 of 2 videos have features now (1 rejected)")
+    assert make(store, retry_rejected=True).startswith("1 of 2 videos got features (1 rejected)")
     assert rejects(store) == [("_v-1", "cannot be decoded")] and len(features(store)["_v-2"]) == 2
 
 
@@ -155,13 +155,13 @@ def test_a_layer_asked_for_later_is_added_alone(store: Store, fake_network: None
     before = features(store)
     assert make(store, joint=True).startswith("5 of 5 videos")
     assert features(store).keys() == before.keys() == features(store, "s3d-milnce-joint").keys()
-    assert make(store, joint=True).startswith("no video file is without features; texts have no joint embeddings")
+    assert make(store, joint=True).startswith("all video files have features; texts have no joint embeddings")
 
 
 def test_a_shard_of_broken_videos_only(store: Store, video_files: Path, fake_network: None) -> None:
     for path in video_files.iterdir():
         path.write_bytes(b"broken")
-    assert "0 of 5 videos have features now (5 rejected)" in make(store, videos_per_shard=1)
+    assert "0 of 5 videos got features (5 rejected)" in make(store, videos_per_shard=1)
     assert features(store) == {} and len(rejects(store)) == 5
 
 
@@ -170,10 +170,11 @@ def test_another_network_under_the_same_name_is_refused(store: Store, video_file
     write_video(video_files / "new.mp4", 2, 10)
     import_source(store, "import", "videos", video_files)
     with pytest.raises(
-        ValueError, match="weights_sha256 random:0, these would have random:7: use what they were made with"
+        ValueError,
+        match="weights_sha256 random:0, new ones would have random:7: use the settings that they were made with",
     ):
         make(store, seed=7)
-    with pytest.raises(ValueError, match="frame_px 32, these would have 64"):
+    with pytest.raises(ValueError, match="frame_px 32, new ones would have 64"):
         make(store, size_px=64)
 
 
@@ -181,7 +182,7 @@ def test_imported_features_count_as_done(store: Store, tmp_path: Path, fake_netw
     (tmp_path / "s3d-milnce").mkdir()
     np.save(tmp_path / "s3d-milnce/_v-0.mp4.npy", np.ones((3, 3), np.float16))
     import_source(store, "import", "features", tmp_path / "s3d-milnce")
-    with pytest.raises(ValueError, match=r"have weights_sha256 unknown \(imported\), these would have random:0"):
+    with pytest.raises(ValueError, match=r"have weights_sha256 unknown \(imported\), new ones would have random:0"):
         make(store)
     (tmp_path / "s3d.pth").write_bytes(b"the real ones")
     assert make(store, weights=str(tmp_path / "s3d.pth")).startswith("4 of 4 videos")
@@ -193,7 +194,7 @@ def test_the_real_network_sees_the_colours_change_at_whole_seconds(
 ) -> None:
     with caplog.at_level(logging.WARNING, "vina.features"):
         make(store)
-    assert "random ones (seed 0)" in caplog.text
+    assert "random weights (seed 0)" in caplog.text
     vectors = features(store)["_v-2"].astype(np.float32)
     assert vectors.shape == (6, 1024)
     video_file = store.table("videos").snapshot().read(["video_id", "uri"]).to_pylist()
@@ -235,7 +236,7 @@ def test_videos_in_the_store_are_read_from_s3(video_files: Path, s3_uri: str, fa
     for path in video_files.iterdir():
         path.unlink()
     store.objects.delete("videos/_v-3.mp4")
-    assert make(store).startswith("4 of 5 videos have features now (1 rejected)")
+    assert make(store).startswith("4 of 5 videos got features (1 rejected)")
     assert rejects(store) == [("_v-3", "file is missing")]
 
 
@@ -254,7 +255,7 @@ def test_a_video_alone_in_its_shard_is_made_once_it_is_repaired(
     make(store)
     assert rejects(store) == [("_v-4", "cannot be decoded")] and len(features(store)) == 4
     (video_files / "_v-4.mp4").write_bytes(whole)
-    assert make(store, "run-2") == "no video file is without features", "it is not tried unasked"
+    assert make(store, "run-2") == "all video files have features", "it is not tried unasked"
     make(store, "run-3", retry_rejected=True, joint=joint)
     assert rejects(store) == [] and len(features(store)["_v-4"]) == 4
     assert len(features(store, "s3d-milnce-joint")) == (5 if joint else 0)
@@ -285,15 +286,15 @@ def test_what_was_rejected_is_tried_again_after_it_was_forgotten(
 ) -> None:
     whole = break_file(video_files / "_v-1.mp4")
     make(store)
-    assert make(store) == "no video file is without features" and len(rejects(store)) == 1
+    assert make(store) == "all video files have features" and len(rejects(store)) == 1
     forget_source(store, "features", "s3d-milnce")
     assert rejects(store) == [] and features(store) == {}
-    assert make(store).startswith("4 of 5 videos have features now (1 rejected)")
+    assert make(store).startswith("4 of 5 videos got features (1 rejected)")
     (video_files / "_v-1.mp4").write_bytes(whole)
     forget_source(store, "videos")
     assert rejects(store) == []
     import_source(store, "import", "videos", video_files)
-    assert make(store).startswith("1 of 1 videos have features now (0 rejected)") and len(features(store)) == 5
+    assert make(store).startswith("1 of 1 videos got features (0 rejected)") and len(features(store)) == 5
 
 
 def test_forgetting_one_backbone_keeps_what_another_rejected(
@@ -310,16 +311,16 @@ def test_other_weights_are_refused_even_where_nothing_is_missing(
 ) -> None:
     make(store)
     (tmp_path / "s3d.pth").write_bytes(b"others")
-    with pytest.raises(ValueError, match=r"weights_sha256 random:0, these would have [0-9a-f]{64}"):
+    with pytest.raises(ValueError, match=r"weights_sha256 random:0, new ones would have [0-9a-f]{64}"):
         make(store, weights=str(tmp_path / "s3d.pth"))
-    assert make(store) == "no video file is without features"
+    assert make(store) == "all video files have features"
 
 
 def test_a_complete_store_needs_no_weights(store: Store, tmp_path: Path, fake_network: None) -> None:
     (tmp_path / "s3d.pth").write_bytes(b"the real ones")
     make(store, weights=str(tmp_path / "s3d.pth"))
     before = store.table("features").snapshot().version
-    assert make(store) == "no video file is without features"
+    assert make(store) == "all video files have features"
     assert store.table("features").snapshot().version == before
 
 
@@ -371,10 +372,10 @@ def test_a_folder_that_is_mounted_again_is_made_by_a_plain_rerun(
     store: Store, video_files: Path, fake_network: None
 ) -> None:
     video_files.rename(video_files.with_name("unmounted"))
-    assert make(store).startswith("0 of 5 videos have features now (5 rejected)")
+    assert make(store).startswith("0 of 5 videos got features (5 rejected)")
     assert {reason for _, reason in rejects(store)} == {"file is missing"}
     video_files.with_name("unmounted").rename(video_files)
-    assert make(store, "run-2").startswith("5 of 5 videos have features now (0 rejected)")
+    assert make(store, "run-2").startswith("5 of 5 videos got features (0 rejected)")
     assert rejects(store) == [] and len(features(store)) == 5
 
 
@@ -388,7 +389,7 @@ def test_values_that_are_not_finite_stop_the_stage(
         return outputs
 
     monkeypatch.setattr(stage, "load_network", lambda recipe, settings: broken_network)
-    with pytest.raises(ValueError, match="not finite, among the seconds of _v-0, _v-1: check its weights"):
+    with pytest.raises(ValueError, match="not finite, for _v-0, _v-1: check its weights"):
         make(store, joint=True)
     assert features(store) == {} and features(store, "s3d-milnce-joint") == {} and rejects(store) == []
 
@@ -458,4 +459,4 @@ def test_a_part_that_is_done_again_makes_only_what_it_had_not(
 def test_other_frames_are_said_where_nothing_is_missing(store: Store, fake_network: None) -> None:
     make(store)
     report = make(store, size_px=64)
-    assert "have frame_px 32, these would have 64: --force makes them again" in report
+    assert "have frame_px 32, new ones would have 64: --force extracts them again" in report

@@ -30,7 +30,7 @@ def test_files_of_steps(tmp_path: Path, name: str, text: str, title: str, steps:
         ("none.txt", None, "cannot be read: No such file"),
         ("bytes.txt", b"\xff\xfe\x00", "not UTF-8"),
         ("empty.txt", b"\n\n", "has no steps"),
-        ("broken.json", b"{", "is no JSON"),
+        ("broken.json", b"{", "is not JSON"),
         ("odd.json", b'{"title": "x"}', "has no list of steps"),
         ("number.json", b"3", "has no list of steps"),
         ("odd.json", b'{"steps": [1]}', "a step must be a text, not '1'"),

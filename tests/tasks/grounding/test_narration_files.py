@@ -35,9 +35,9 @@ def test_captions(tmp_path: Path) -> None:
     [
         ("narrations.txt", "x", "read from .srt, .vtt, .json"),
         ("none.srt", None, "no file of narrations"),
-        ("narrations.json", "{", "is no JSON"),
-        ("narrations.json", "3", "is expected"),
-        ("narrations.json", '{"text": ["a"], "start": [0, 1], "end": [1]}', "is expected"),
+        ("narrations.json", "{", "is not JSON"),
+        ("narrations.json", "3", "expected"),
+        ("narrations.json", '{"text": ["a"], "start": [0, 1], "end": [1]}', "expected"),
         ("narrations.json", '[{"text": "a", "start": 2, "end": 1}]', "entry 0: end before start"),
         ("narrations.json", '[{"text": "a"}]', "entry 0: time is not a number"),
         ("narrations.json", '["a"]', "entry 0: "),

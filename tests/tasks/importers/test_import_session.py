@@ -181,7 +181,8 @@ def test_uploaded_videos_are_in_the_store(corpus: Path, s3_uri: str) -> None:
     (uri,) = store.table("videos").snapshot().read(["uri"])["uri"].to_pylist()
     (key,) = store.objects.keys("videos/")
     (video_file,) = (corpus / "videos").glob("*.mp4")
-    assert uri == store.objects.uri(key) and store.objects.get(key) == video_file.read_bytes()
+    assert uri == key and store.objects.get(key) == video_file.read_bytes()
+    assert store.objects.resolve(uri) == f"{s3_uri}/objects/{key}"
 
 
 def test_what_is_missing_is_said(tmp_path: Path, corpus: Path, bring: Import) -> None:
@@ -237,7 +238,11 @@ def test_a_corpus_folder_may_have_empty_parts(tmp_path: Path, world_files: Path)
     (tmp_path / "c/features").mkdir()
     (tmp_path / "c/features/v.npy").write_bytes(b"")
     report = import_corpus(Job.of(str(tmp_path / "store"), "run-1", ImportSettings(corpus=str(tmp_path / "c"))))
-    assert "htstep is empty" in report and "has files of its own" in report and "annotations: " in report
+    assert (
+        "htstep is empty" in report
+        and "has files that are not in a backbone's folder" in report
+        and "annotations: " in report
+    )
 
 
 def test_a_corpus_folder_without_sources(tmp_path: Path) -> None:

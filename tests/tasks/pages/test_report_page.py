@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from flows.cli.main import main
 from storage import Store
-from storage.catalogue import Catalogue
+from tasks.evaluation.benchmarks.sql import open_catalogue
 from tasks.pages.report_page import report_page
 from tasks.pipeline.job import Job
 from tasks.report.stage import address_of_report
@@ -44,7 +44,7 @@ def test_videos_play_within_the_report(
     trained: Job, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(trained.store)
-    with Catalogue(store) as catalogue:
+    with open_catalogue(store) as catalogue:
         rows = catalogue.query("SELECT DISTINCT model_id, video_id, article_id FROM video_recall").to_pylist()
     made = {row["model_id"] for row in models_in(store)}
     rows = [row for row in rows if row["video_id"] in video_files(store) and row["model_id"] in made]

@@ -211,10 +211,10 @@ def test_large_videos_are_looked_for_where_they_are(grounded: Grounded, s3_uri: 
     copied = Store(s3_uri).objects.upload("videos/video.mp4", Path(video_file))
     assert with_video_file(view, copied).player == with_video_file(view, video_file).player
     far = with_video_file(view, copied, 0)
-    assert far.player is None and "too many for a page" in far.no_video and copied in far.no_video
+    assert far.player is None and "too large for a page" in far.no_video and copied in far.no_video
     gone = with_video_file(view, copied.replace("video.mp4", "gone.mp4"))
     assert gone.player is None and "cannot be read" in gone.no_video
-    assert with_video_file(view, "/etc/passwd").no_video == "no browser plays passwd"
+    assert with_video_file(view, "/etc/passwd").no_video == "browsers cannot play passwd"
 
 
 def test_without_calibration_no_step_is_marked_as_shown(grounded: Grounded, browser: Browser, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_without_calibration_no_step_is_marked_as_shown(grounded: Grounded, brow
     unsure = replace(grounded, result=replace(grounded.result, steps=steps))
     (tmp_path / "page.html").write_text(video_page(unsure, None))
     with opened(browser, (tmp_path / "page.html").as_uri()) as page:
-        expect(page.locator(".key")).to_have_text("the best time of a step; whether it is shown is not known")
+        expect(page.locator(".key")).to_have_text("the best time of a step; whether it is shown is unknown")
         assert page.locator(".bar.shown").count() == 0 and "%" not in page.locator(".step").first.inner_text()
 
 

@@ -259,6 +259,6 @@ def test_vectors_of_another_width_than_the_stores_are_refused(corpus: Store, mon
     before = tables_of(corpus)
     add_narrations(corpus, "videos", {"v": ["a new text"]}, "more")
     Odd(width=4).install(monkeypatch)
-    with pytest.raises(ValueError, match="fake@1 gives 4 numbers a text, and the store has 3 of it"):
+    with pytest.raises(ValueError, match="fake@1 gives 4 numbers per text, but the store has 3"):
         make_pairs(corpus, "run-2")
     assert tables_of(corpus) == before

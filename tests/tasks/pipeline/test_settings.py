@@ -28,16 +28,20 @@ def test_settings_are_changed_by_their_names() -> None:
     assert Job.of("store", "run", *choose(GROUPS, "paper", {})).settings_of(ImportSettings).corpus is None
 
 
-def test_a_bare_name_is_the_trainings_if_it_has_it() -> None:
-    assert parse_changes(GROUPS, ["batch_size=8"]) == {"training": {"batch_size": "8"}}
-    assert parse_changes(GROUPS, ["features.batch_size=8"]) == {"features": {"batch_size": "8"}}
+def test_a_name_that_several_groups_have_needs_its_group() -> None:
+    with pytest.raises(ValueError) as error:
+        parse_changes(GROUPS, ["batch_size=8"])
+    choices = "training.batch_size, features.batch_size, pairing.batch_size"
+    assert str(error.value) == f"several settings are named 'batch_size': choose one of {choices}"
+    for group in ("training", "features", "pairing"):
+        assert parse_changes(GROUPS, [f"{group}.batch_size=8"]) == {group: {"batch_size": "8"}}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("gamma", "--set gamma: NAME=VALUE is expected"),
-        ("gama=1", "there is no setting 'gama'; the settings are backbone, selection"),
+        ("gama=1", "there is no setting 'gama'; the settings are training.backbone, selection"),
         ("features.gamma=1", "there is no setting 'gamma'; the settings are backbone, weights"),
         (
             "future.gamma=1",

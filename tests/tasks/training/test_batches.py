@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import Store
+from tasks.training import corpus
 from tasks.training.batches import ExampleReader, count_batches, plan_batches, read_ahead
-from tasks.training.corpus import Corpus, Span
+from tasks.training.corpus import Corpus, Span, corpus_of
 from tasks.training.labels import Labels
 from tests.tasks.conftest import TINY, MakeJob
 from vina_model.tokenizer import Tokenizer
@@ -90,6 +91,37 @@ def test_a_video_that_a_list_holds_out_needs_no_annotations_for_it(job: MakeJob)
     videos.commit(rows, {"source": "list"}, "0", fingerprint="f", run_id="r")
     after = Corpus(store, TINY.backbone, TINY.selection)
     assert after.paired == before.paired[1:] and after.version != before.version
+
+
+def test_narrations_that_do_not_count_change_no_model_id(job: MakeJob) -> None:
+    """Those of the first source by name count."""
+    store = Store(job().store)
+    before = Corpus(store, TINY.backbone, TINY.selection)
+    narrations, video = store.table("narrations"), before.narrated[0]
+    row = {"video_id": video, "row": 0, "text": "something else", "start_s": 0.0, "end_s": 1.0}
+    rows = pa.Table.from_pylist([row], schema=narrations.schema.files)
+    narrations.commit(rows, {"source": "zzz"}, "0", fingerprint="f", run_id="r")
+    after = Corpus(store, TINY.backbone, TINY.selection)
+    assert after.narrations(video) == before.narrations(video) and after.version == before.version
+    narrations.commit(rows, {"source": "aaa"}, "0", fingerprint="f", run_id="r")
+    counted = Corpus(store, TINY.backbone, TINY.selection)
+    assert counted.narrations(video).texts == ["something else"] and counted.version != before.version
+
+
+def test_a_corpus_that_another_thread_reads_meanwhile_is_not_taken_for_ours(
+    job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(job().store)
+    ours, other = corpus_of(store, TINY.backbone, TINY.selection), Corpus(store, TINY.backbone, "top1")
+
+    class Key(str):
+        def __ne__(self, key: object) -> bool:
+            monkeypatch.setattr(corpus, "_last", ("other", other))  # the other thread comes right after the test
+            return str.__ne__(self, key)
+
+    assert corpus._last is not None
+    monkeypatch.setattr(corpus, "_last", (Key(corpus._last[0]), ours))
+    assert corpus_of(store, TINY.backbone, TINY.selection) is ours
 
 
 def test_a_benchmark_that_is_imported_later_changes_no_model_id(job: MakeJob) -> None:

@@ -68,9 +68,17 @@ def test_every_round_labels_every_step_and_says_why(job: MakeJob) -> None:
     assert {(row["model_id"], row["stage"]) for row in log} == {(work.tan_id, "tan"), (work.student_id, "vina")}
     assert [row["round"] for row in log if row["stage"] == "vina"][-1] == 2
     assert all((row["loss_sv"] is None) == (row["stage"] == "tan") for row in log)
+    assert all(row["loss"] == pytest.approx(row["loss_nv"] + (row["loss_sv"] or 0), rel=1e-5) for row in log)
     versions = {table.name: table.snapshot().version for table in work.store.tables()}
     train(asked)
     assert versions == {table.name: table.snapshot().version for table in work.store.tables()}, "nothing was to do"
+
+
+def test_a_term_that_is_not_trained_has_no_loss(job: MakeJob) -> None:
+    for name, setting in (("loss_nv", "narrations"), ("loss_sv", "steps")):
+        work = train(job(setting, tan_epochs=1, epochs=2, burn_in_epochs=1, **{setting: False}))
+        log = work.store.table("training_log").snapshot().where(model_id=work.student_id).read().to_pylist()
+        assert len(log) > 1 and all(row[name] is None and row["loss"] > 0 for row in log)
 
 
 def test_a_training_that_broke_off_ends_with_the_same_weights(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +160,7 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     alone, shared = job("alone", **plain), job("shared", accumulate=2, **plain)
     work = train(alone)
     changes = [
-        f"--set={name}={str(value).lower()}"
+        f"--set=training.{name}={str(value).lower()}"
         for name, value in shared.settings_of(TrainingSettings).model_dump().items()
         if value != ""
     ]
@@ -160,7 +168,10 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     command = ["-m", "flows.cli", "run", "--store", shared.store, "--stages", "burn-in,rounds", *changes]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, *launch, *command], check=True, env=environment, timeout=300)
+    launched = [sys.executable, *launch, *command]
+    subprocess.run(launched, check=True, env=environment, timeout=300)
+    done = Store(shared.store).table("completions").snapshot().shards
+    assert {shard.constants["stage"] for shard in done} == {"burn-in", "rounds"}
 
     def losses(store: str) -> list[float]:
         rows = Store(store).table("training_log").snapshot().where(model_id=work.student_id).read().to_pylist()
@@ -172,6 +183,8 @@ def test_two_processes_learn_what_one_learns(job: MakeJob) -> None:
     assert run["state"] == "completed"
     labels = Store(shared.store).table("pseudo_labels").snapshot()
     assert {shard.written_by for shard in labels.shards} == {run["run_id"]}
+    again = subprocess.run(launched, check=True, env=environment, timeout=300, capture_output=True, text=True).stdout
+    assert again == "burn-in: skipped: nothing has changed\nrounds: skipped: nothing has changed\n"
 
 
 def test_a_loss_that_is_not_finite_names_the_videos(job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

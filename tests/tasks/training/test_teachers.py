@@ -128,6 +128,9 @@ def test_every_process_labels_its_shards(job: MakeJob, monkeypatch: pytest.Monke
         round_.make(missing, teacher, "run", Processes(rank, 2, "cpu"))
         counts.append(len(table.snapshot().shards))
     assert counts == [2, 4]
+    table.retire({"model_id": work.student_id, "round": 0}, keep=[round_.names[number] for number in (1, 3)])
+    round_.make(round_.missing(), teacher, "run", Processes(1, 2, "cpu"))
+    assert len(table.snapshot().shards) == 3, "the shards that are still missing are shared, whatever their numbers"
     monkeypatch.setattr(teachers, "PAIRS_PER_SHARD", 16)
     again = work.labels_of(0)
     again.make(again.missing(), teacher, "run", alone("cpu"))

@@ -24,7 +24,7 @@ HELP = "Statements end with a semicolon. SHOW TABLES; DESCRIBE pseudo_labels; .q
 
 
 def choose_format(form: str | None, output: Path | None) -> str:
-    """Return the format asked for, else that of the file's ending, else `table`."""
+    """Return the given format, otherwise that of the file's ending, otherwise `table`."""
     if form is not None:
         return form
     ending = output.suffix.removeprefix(".") if output else ""
@@ -34,7 +34,7 @@ def choose_format(form: str | None, output: Path | None) -> str:
 def answer(catalogue: Catalogue, statement: str, form: str, output: Path | None) -> None:
     """Run one statement and write its answer to a file, which appears whole or not at all, or to standard output."""
     if form == "parquet" and output is None and sys.stdout.isatty():
-        raise QueryError("Parquet is not for a terminal: give --output FILE, or redirect")
+        raise QueryError("Parquet cannot be shown in a terminal: give --output FILE, or redirect")
     try:
         if output is None:
             _write(catalogue, statement, form, sys.stdout.buffer)
@@ -76,7 +76,7 @@ def _boxed(catalogue: Catalogue, statement: str) -> str:
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1_000
     with duckdb.connect(":memory:") as plain, contextlib.redirect_stdout(io.StringIO()) as text:
         plain.from_arrow(rows.slice(0, ROWS_SHOWN)).show(max_rows=ROWS_SHOWN, max_width=width)
-    cut = f"(the first {ROWS_SHOWN} rows; --format csv, json or parquet gives all)\n" if count > ROWS_SHOWN else ""
+    cut = f"(the first {ROWS_SHOWN} rows; --format csv, json or parquet writes all)\n" if count > ROWS_SHOWN else ""
     return text.getvalue().rstrip() + "\n" + cut
 
 
@@ -92,7 +92,7 @@ def _copy(reader: pa.RecordBatchReader, form: str, sink: BinaryIO) -> None:
 
 
 def _columns(schema: pa.Schema, form: str) -> str:
-    """All columns; JSON has no NaN and no infinity, so there they become null."""
+    """Return the SQL of all columns. JSON has no NaN and no infinity: there they become null."""
     names = []
     for number, field in enumerate(schema):
         name = f"#{number + 1}"
@@ -107,7 +107,7 @@ def _columns(schema: pa.Schema, form: str) -> str:
 
 
 def prompt(catalogue: Catalogue, form: str) -> int:
-    """Read statements until the input ends; an error is shown and the next one is read. Returns an exit code."""
+    """Run statements from standard input; after an error continue with the next one. Return the exit code."""
     interactive = sys.stdin.isatty()
     if interactive:
         import readline  # noqa: F401 - line editing for input()
@@ -132,7 +132,7 @@ def _statements(interactive: bool) -> Iterator[str]:
             line = input(("vina> " if not lines else "  ... ") if interactive else "")
         except EOFError:
             break
-        except KeyboardInterrupt:  # discard what was typed
+        except KeyboardInterrupt:  # discard the typed lines
             print()
             lines = []
             continue

@@ -1,4 +1,4 @@
-"""Show a run in a terminal: one line per stage, with a progress bar while it runs. Elsewhere plain lines."""
+"""Show a run in a terminal: one line per stage, with a progress bar while it runs. Outside a terminal: plain lines."""
 
 import sys
 import time
