@@ -260,6 +260,6 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, monkeypatch: pytest.
 def test_a_folder_with_something_in_it_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     (tmp_path / "c/precious").write_text("x")
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="exists already"):
         write_world(World(replace(PRESETS["short"], num_videos=3, num_rendered=0), 0), tmp_path / "c")
     assert (tmp_path / "c/precious").read_text() == "x"
