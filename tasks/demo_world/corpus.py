@@ -5,14 +5,16 @@
 A store holds either one demo world or real data: otherwise models would be trained on a mixture.
 """
 
+import logging
 from pathlib import Path
 
 from storage import MissingFileError, Store
 from tasks.demo_world.files import write_world
-from tasks.demo_world.knobs import choose_knobs
+from tasks.demo_world.knobs import ABOUT, choose_knobs
 from tasks.demo_world.script import World
 from tasks.importers.generated_corpora import CONTACT_SHEET, GeneratedCorpus
 
+LOG = logging.getLogger("vina.import")
 PREFIX = "demo:"
 ADDRESS_KEY = "demo/corpus.txt"
 """Object of the store that holds the address of its demo world."""
@@ -57,13 +59,17 @@ def refusal(store: Store, corpus: str) -> str:
     return ""
 
 
-def write(store: Store, corpus: str, folder: Path, with_videos: bool) -> None:
-    """Write the world's files into a folder, and its address and contact sheet into the store."""
+def write(store: Store, corpus: str, folder: Path, with_videos: bool) -> str:
+    """Write the world's files into a folder, and its address and contact sheet into the store; say what it is."""
     world = world_of(corpus)
+    preset = corpus.removeprefix(PREFIX).split(",")[0]
+    about = f"{corpus}: {len(world):,} generated how-to videos; {ABOUT[preset]}"
+    LOG.info(about)
     store.objects.put(ADDRESS_KEY, corpus.encode())
     write_world(world, folder, with_videos=with_videos)
     if (folder / "contact_sheet.png").is_file():
         store.objects.upload(CONTACT_SHEET, folder / "contact_sheet.png")
+    return about
 
 
 DEMO_CORPUS = GeneratedCorpus(refusal, write)

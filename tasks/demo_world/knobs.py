@@ -163,8 +163,14 @@ PRESETS = {
         num_videos=400,
     ),
 }
-"""`htstep`, `crosstask` and `coin` have the shape of these data sets; `default` is `htstep` with fewer things, for a
-demo of minutes; `short` has short and easy videos, for tests and first tries."""
+ABOUT = {
+    "default": "the temporal shape of HT-Step, with few articles, actions and objects, to be learned in minutes",
+    "htstep": "the temporal shape of HT-Step",
+    "crosstask": "the temporal shape of CrossTask",
+    "coin": "the temporal shape of COIN",
+    "short": "short and easy videos, for tests and first tries",
+}
+"""What each preset is."""
 
 
 def explain_knobs() -> list[str]:

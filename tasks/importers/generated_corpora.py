@@ -23,9 +23,9 @@ class GeneratedCorpus:
 
     refusal: Callable[[Store, str], str]
     """(store, address) -> why the corpus must not be imported into the store, or an empty text."""
-    write: Callable[[Store, str, Path, bool], None]
-    """(store, address, new folder, with videos) -> None: write the folder, and record in the store which corpus it
-    holds. Without videos there are no features and no video files."""
+    write: Callable[[Store, str, Path, bool], str]
+    """(store, address, new folder, with videos) -> a line that says what the corpus is. It writes the folder, and
+    records in the store which corpus it holds. Without videos there are no features and no video files."""
 
 
 def is_generated(address: str) -> bool:
@@ -39,9 +39,9 @@ def refusal(store: Store, address: str) -> str:
     return _generator(address).refusal(store, address)
 
 
-def write(store: Store, address: str, folder: Path, with_videos: bool = True) -> None:
-    """Write a generated corpus into a new folder; without videos, only texts and annotations."""
-    _generator(address).write(store, address, folder, with_videos)
+def write(store: Store, address: str, folder: Path, with_videos: bool = True) -> str:
+    """Write a generated corpus into a new folder (without videos: only texts, annotations); say what it is."""
+    return _generator(address).write(store, address, folder, with_videos)
 
 
 def _generator(address: str) -> GeneratedCorpus:

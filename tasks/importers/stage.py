@@ -35,8 +35,8 @@ def import_corpus(job: Job, run_parts: RunParts = run_here) -> str:
         return refusal
     with TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus"
-        generated_corpora.write(store, address, corpus)
-        return _import_folder(store, job.run_id, corpus, Options(upload=True))
+        about = generated_corpora.write(store, address, corpus)
+        return about + _import_folder(store, job.run_id, corpus, Options(upload=True))
 
 
 def _import_folder(store: Store, run_id: str, corpus: Path, options: Options) -> str:
