@@ -23,6 +23,8 @@ _MOST_ANNOTATED = 0.97
 _END_SHAPE = 1.5
 """Shape of the gamma distribution of what comes before the first segment and after the last one."""
 _SHORTEST_S = 1.0
+_SHORTEST_GAP_S = 0.3
+"""Shorter gaps are closed."""
 
 Lengths = npt.NDArray[np.float64]
 
@@ -54,6 +56,7 @@ def draw_timeline(rng: np.random.Generator, knobs: Knobs, num_steps: int) -> Tim
     last_end: dict[int, float] = {}
     unit_s = knobs.time_unit_s
     for step, length, gap in zip(steps, lengths, gaps, strict=True):
+        gap = 0.0 if 0 < gap < _SHORTEST_GAP_S and segments else gap
         start = _rounded(max(clock + gap, last_end.get(step, 0.0)), unit_s)
         end = min(_rounded(start + length, unit_s), duration_s)
         clock = max(clock, end)
