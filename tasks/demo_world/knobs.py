@@ -103,7 +103,17 @@ class Knobs:
 
 _HTSTEP = Knobs()
 PRESETS = {
-    "default": replace(_HTSTEP, num_videos=400, num_articles=12, num_actions=12, num_objects=24),
+    "default": replace(
+        _HTSTEP,
+        talk_share=0.7,
+        feature_noise=0.7,
+        look_strength=0.3,
+        paraphrase_rate=0.5,
+        num_articles=24,
+        num_actions=12,
+        num_objects=24,
+        num_videos=500,
+    ),
     "htstep": _HTSTEP,
     "crosstask": replace(
         _HTSTEP,

@@ -21,8 +21,8 @@ class TrainingSettings(Settings):
         "demo": {
             "backbone": "demo-concepts", "word_width": 96, "hidden_width": 256, "text_width": 128, "width": 128,
             "layers": 2, "heads": 4, "max_seconds": 256, "dropout": 0.2, "word_dropout": 0.1, "feature_noise": 0.5,
-            "tan_epochs": 16, "epochs": 16, "burn_in_epochs": 4, "refresh_epochs": 4, "confidence": "mutual",
-            "keep_share": 0.3, "learning_rate": 7e-4, "weight_decay": 0.05, "warmup_steps": 50,
+            "tan_epochs": 8, "epochs": 24, "burn_in_epochs": 12, "refresh_epochs": 4, "confidence": "mutual",
+            "keep_share": 0.2, "batch_size": 8, "learning_rate": 1e-3, "weight_decay": 0.05, "warmup_steps": 50,
         }
     }  # fmt: skip
 

@@ -66,7 +66,7 @@ def test_every_example_parses(command: str) -> None:
 def test_a_demo_world_is_written_and_imported(tmp_path: Path) -> None:
     corpus, store = str(tmp_path / "corpus"), str(tmp_path / "store")
     written = vina("demo", corpus, "--seed", "3", "--set", "num_videos=10", "--set", "num_rendered=0")
-    assert written.returncode == 0 and "12 articles, 10 videos" in written.stdout
+    assert written.returncode == 0 and "24 articles, 10 videos" in written.stdout
     again = vina("demo", corpus)
     assert again.returncode == 1 and "exists already" in again.stderr
     answer = vina("import", "htstep", f"{corpus}/htstep", "--store", store)
