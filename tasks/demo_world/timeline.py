@@ -52,7 +52,8 @@ def draw_timeline(rng: np.random.Generator, knobs: Knobs, num_steps: int) -> Tim
     steps = _order(rng, knobs, _shown(rng, knobs, num_steps), num_steps)
     lengths = _lengths(rng, knobs, duration_s, len(steps))
     gaps = _gaps(rng, knobs, steps, lengths, duration_s, num_steps)
-    clock, segments = 0.0, []
+    clock = 0.0
+    segments: list[Segment] = []
     last_end: dict[int, float] = {}
     unit_s = knobs.time_unit_s
     for step, length, gap in zip(steps, lengths, gaps, strict=True):
