@@ -7,6 +7,7 @@ A store holds either one demo world or real data: otherwise models would be trai
 
 import logging
 from pathlib import Path
+from typing import NamedTuple
 
 from storage import MissingFileError, Store
 from tasks.demo_world.files import write_world
@@ -20,28 +21,43 @@ ADDRESS_KEY = "demo/corpus.txt"
 """Object of the store that holds the address of its demo world."""
 
 
-def world_of(corpus: str) -> World:
-    """Return the world of an address. Raise ValueError if the address is wrong."""
+class _Address(NamedTuple):
+    """The parts of an address."""
+
+    preset: str
+    seed: int
+    scripts: str
+    """Folder of a real data set; empty: none."""
+    changes: dict[str, str]
+    """Knobs that differ from the preset's."""
+
+
+def _parsed(corpus: str) -> _Address:
     preset, *assignments = corpus.removeprefix(PREFIX).split(",")
     if wrong := [each for each in assignments if "=" not in each]:
         raise ValueError(f"corpus {corpus!r}: {wrong[0]!r} is not KNOB=VALUE")
     changes = dict(each.split("=", 1) for each in assignments)
-    seed = changes.pop("seed", "0")
+    seed, scripts = changes.pop("seed", "0"), changes.pop("scripts", "")
     if not seed.isdigit():
         raise ValueError(f"corpus {corpus!r}: the seed {seed!r} is not a whole number")
-    scripts = changes.pop("scripts", "")
-    knobs = choose_knobs(preset, changes)
-    if scripts:
-        from tasks.demo_world.real_scripts import ScriptedWorld, read_scripts
+    return _Address(preset, int(seed), scripts, changes)
 
-        return ScriptedWorld(knobs, int(seed), read_scripts(scripts))
-    return World(knobs, int(seed))
+
+def world_of(corpus: str) -> World:
+    """Return the world of an address. Raise ValueError if the address is wrong."""
+    address = _parsed(corpus)
+    knobs = choose_knobs(address.preset, address.changes)
+    if not address.scripts:
+        return World(knobs, address.seed)
+    from tasks.demo_world.real_scripts import ScriptedWorld, read_scripts
+
+    return ScriptedWorld(knobs, address.seed, read_scripts(address.scripts))
 
 
 def seed_in(store: Store) -> int:
     """Return the seed of the demo world in a store; 0 if it holds none."""
     try:
-        return world_of(store.objects.get(ADDRESS_KEY).decode()).seed
+        return _parsed(store.objects.get(ADDRESS_KEY).decode()).seed
     except MissingFileError:
         return 0
 
@@ -62,8 +78,9 @@ def refusal(store: Store, corpus: str) -> str:
 def write(store: Store, corpus: str, folder: Path, with_videos: bool) -> str:
     """Write the world's files into a folder, and its address and contact sheet into the store; say what it is."""
     world = world_of(corpus)
-    preset = corpus.removeprefix(PREFIX).split(",")[0]
-    about = f"{corpus}: {len(world):,} generated how-to videos; {ABOUT[preset]}"
+    address = _parsed(corpus)
+    shape = f"the timelines of {address.scripts}" if address.scripts else ABOUT[address.preset]
+    about = f"{corpus}: {len(world):,} generated how-to videos; {shape}"
     LOG.info(about)
     store.objects.put(ADDRESS_KEY, corpus.encode())
     write_world(world, folder, with_videos=with_videos)
