@@ -114,7 +114,7 @@ class Corpus:
     def feature_scale(self) -> float:
         """Standard deviation of the features of a sample of the videos that may be trained on: the unit of noise."""
         sample = self._trainable.to_pylist()[:: max(len(self._trainable) // 50, 1)][:50]
-        return float(np.concatenate([self.reader.read(name) for name in sample]).astype(np.float32).std())
+        return float(np.concatenate([self.features(name) for name in sample]).astype(np.float32).std())
 
     def features(self, video_id: str) -> Floats:
         """Return a video's features, T x V. Raise ValueError if a value is not finite."""

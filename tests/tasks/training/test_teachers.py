@@ -152,7 +152,8 @@ def test_several_long_videos_are_labelled_in_windows(job: MakeJob) -> None:
 
 def test_a_published_tan_labels_the_burn_in(tmp_path: Path) -> None:
     """Its windows are slid over the video, and their scores averaged."""
-    world = world_of("demo:short,num_videos=3,num_articles=2,num_rendered=0,shown_share=0.95,feature_width=1024")
+    durations = "duration_s=112,duration_p10_s=108,duration_p90_s=116"
+    world = world_of(f"demo:short,num_videos=3,num_articles=2,num_rendered=0,{durations},feature_width=1024")
     write_world(world, tmp_path / "corpus")
     store = Store(tmp_path / "store")
     import_corpus(Job.of(store.uri, "import", ImportSettings(corpus=str(tmp_path / "corpus"))))
@@ -169,7 +170,7 @@ def test_a_published_tan_labels_the_burn_in(tmp_path: Path) -> None:
     video = max(corpus.num_seconds, key=lambda name: corpus.num_seconds[name])
     length = corpus.num_seconds[video]
     assert length > 64
-    (article,) = [name for name in corpus.steps if name.startswith("wikihow/")]
+    article, *_ = [name for name in corpus.steps if name.startswith("wikihow/")]
     batch = read_pairs([(video, article)], corpus, teacher.tokenizer)
     found = ask(teacher, batch).sv_BST
     with torch.inference_mode():
