@@ -13,7 +13,7 @@ from tasks.demo_world.lexicon import ACTIONS, THEMES
 from tasks.demo_world.scenes import PRESENTER
 from tasks.demo_world.script import Video, World
 
-MANY = 300
+MANY = 120
 
 
 def videos(preset: str = "htstep", **changes: float) -> list[Video]:
