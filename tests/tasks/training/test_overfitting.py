@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
-    asked = job(epochs=60, burn_in_epochs=60, refresh_epochs=0, dropout=0.0, word_dropout=0.0, feature_noise=0.0)
+    asked = job(epochs=120, burn_in_epochs=120, refresh_epochs=0, dropout=0.0, word_dropout=0.0, feature_noise=0.0)
     work = Curriculum(asked, alone("cpu"))
     names = work.corpus.paired[:8]
     work.corpus.__dict__["paired"] = names
@@ -32,7 +32,7 @@ def test_a_student_learns_eight_videos_by_heart(job: MakeJob) -> None:
         scores_BST = ask(model, read_pairs([pair], work.corpus, model.tokenizer)).sv_BST
         assert scores_BST is not None
         hits += [floor(span[0]) <= int(scores_BST[0, step].argmax()) <= ceil(span[1]) for step, span in steps.items()]
-    assert len(hits) >= 8 and sum(hits) >= 0.9 * len(hits), "segments may touch: one second decides"
+    assert len(hits) >= 8 and all(hits)
 
 
 def _truth(corpus: Corpus, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], dict[int, Span]]:
